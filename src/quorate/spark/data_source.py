@@ -25,8 +25,9 @@ from pyspark.sql.types import StructType
 
 from quorate.spark.decode.typed import VIEWS, source_type, view_type
 from quorate.spark.files.paths import SourceError
+from quorate.spark.source.catalog import is_table, options_in, table_options, with_options
 from quorate.spark.source.filters import in_microseconds
-from quorate.spark.source.options import SourceOptions, column_names
+from quorate.spark.source.options import SourceOptions, column_names, parse_options
 from quorate.spark.source.plan import ReadPartition, partitions
 from quorate.spark.source.read import read_partition
 from quorate.spark.source.zones import zone_named
@@ -44,34 +45,37 @@ class MetadataLogSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        self._stream = parse_stream_options(options)
-        self._rows = self._stream.rows
+        self._given = table_options(options) if is_table(options) else dict(options)
 
     @classmethod
     def name(cls) -> str:
         return FORMAT
 
     def schema(self) -> StructType:
-        return row_type(self._rows)
+        rows = row_type(parse_stream_options(self._given).rows)
+        return with_options(rows, self._given) if is_table(self.options) else rows
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader; the option `pushdown` changes nothing (docs/decisions/0011)."""
-        for name in self.options:
+        given = self._given or options_in(schema)
+        for name in given:
             if is_stream_option(name):
                 raise SourceError(f"option {name} is for spark.readStream, not for spark.read")
-        rows = replace(self._rows, columns=_columns(schema, self._rows))
+        rows = parse_options(given)
+        rows = replace(rows, columns=_columns(schema, rows))
         return MetadataLogReader(rows, tuple(schema.names))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        if len(self._rows.kinds) == 1:
+        stream = parse_stream_options(self._given or options_in(schema))
+        if len(stream.rows.kinds) == 1:
             raise SourceError(
                 "option kinds: a stream reads the log, and a snapshot where the log has a gap; filter "
                 "by the column kind"
             )
-        if self._rows.where:
+        if stream.rows.where:
             raise SourceError("option where: filter the stream with where()")
-        rows = replace(self._rows, columns=_columns(schema, self._rows))
-        return MetadataStreamReader(replace(self._stream, rows=rows), tuple(schema.names))
+        rows = replace(stream.rows, columns=_columns(schema, stream.rows))
+        return MetadataStreamReader(replace(stream, rows=rows), tuple(schema.names))
 
 
 class MetadataLogReader(DataSourceReader):

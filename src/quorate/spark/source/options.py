@@ -114,7 +114,11 @@ def _paths(words: Mapping[str, str], needed: bool) -> tuple[str, ...]:
     if words.get("paths"):
         found += json.loads(words["paths"])
     if needed and not found:
-        raise SourceError("no path is given: load(path) takes log directories, files, archives")
+        raise SourceError(
+            "no path is given: load(path) takes log directories, files, archives. A table that was "
+            "created with a list of columns has no path either: create it without the list, and "
+            "choose columns by OPTIONS (columns '...')"
+        )
     return tuple(found)
 
 
