@@ -69,7 +69,13 @@ def test_tables_by_options_and_by_location(spark, logs: Path, database: str):
     }.items():
         spark.sql(using.format(name, clauses))
         counts[name] = spark.table(f"{database}.{name}").count()
-    assert counts == {"by_path": 42, "by_location": 42, "by_pattern": 42, "by_paths": 42, "chosen": 21}
+    assert counts == {
+        "by_path": 42,
+        "by_location": 42,
+        "by_pattern": 42,
+        "by_paths": 42,
+        "chosen": 21,
+    }
     rows = spark.sql(
         f"SELECT cluster_id, max(c.offset) AS last FROM {database}.by_path p "
         f"JOIN {database}.chosen c USING (offset) WHERE p.node_id = 2 GROUP BY cluster_id"

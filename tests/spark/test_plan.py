@@ -659,6 +659,52 @@ def test_a_directory_without_a_log_is_named(tmp_path: Path):
         plan(tmp_path)
 
 
+def test_directories_without_a_log_do_not_stop_a_read_of_others(tmp_path: Path):
+    log_directory(tmp_path / "a", {0: b"".join(batches())})
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/x.txt").write_text("x")
+    whole = read(tmp_path / "a")
+    for options in ({}, {"clusterId": "given"}):
+        rows = read(tmp_path / "empty", tmp_path / "a", tmp_path / "other", **options)
+        found = {row["file"]: row["problem"] for row in rows if row["problem"]}
+        assert found == {
+            f"{tmp_path}/empty": f"{tmp_path}/empty: the directory is empty",
+            f"{tmp_path}/other": f"{tmp_path}/other: holds no metadata log: no directory "
+            "__cluster_metadata-0 with .log or .checkpoint files among 1 files",
+        }
+        assert len(rows) == len(whole) + 2
+    with pytest.raises(SourceError, match="the directory is empty"):
+        read(tmp_path / "a", tmp_path / "empty", failFast="true")
+    with pytest.raises(SourceError, match="there is no such file"):
+        read(tmp_path / "a", tmp_path / "empty", tmp_path / "nowhere")
+
+
+def epochs(home: Path, *lines: str) -> None:
+    text = "\n".join(["0", str(len(lines)), *lines, ""])
+    (home / "__cluster_metadata-0/leader-epoch-checkpoint").write_text(text)
+
+
+def test_an_emptied_segment_is_reported_where_its_records_left_a_trace(tmp_path: Path):
+    whole = b"".join(batches())
+    base = end_offset(whole)
+    rolled = log_directory(tmp_path / "rolled", {0: whole, base: b""})
+    epochs(rolled, "1 0")
+    new = log_directory(tmp_path / "new", {0: b""}, {(0, 0): snapshot()})
+    assert problems(read(rolled, kinds="log")) == problems(read(new, kinds="log")) == []
+    for segments, snapshots, trace, end, what in [
+        ({0: b""}, {}, "1 0", 0, "leader-epoch-checkpoint says that epoch 1 begins at offset 0"),
+        ({0: whole, base: b""}, {}, f"4 {base + 3}", base, f"epoch 4 begins at offset {base + 3}"),
+        ({0: b""}, {(10, 1): snapshot()}, None, 0, "a snapshot of 10 is beside it"),
+    ]:
+        home = log_directory(tmp_path / f"{end}{trace}", segments, snapshots)
+        if trace is not None:
+            epochs(home, trace)
+        (problem,) = problems(read(home, kinds="log"))
+        assert f"the log ends before offset {end}, but {what}" in problem or what in problem
+        assert "its end is lost, or was not copied" in problem
+
+
 def test_a_directory_of_another_topic_is_refused(tmp_path: Path):
     orders = tmp_path / "orders-3"
     orders.mkdir()

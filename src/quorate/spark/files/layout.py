@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from quorate.base.ids import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch, Uuid, uuid_to_text
 from quorate.formats.errors import FormatError
 from quorate.formats.files import (
+    LEADER_EPOCH_CHECKPOINT,
     META_PROPERTIES,
     PARTITION_DIRECTORY,
     PARTITION_METADATA,
     QUORUM_STATE,
+    decode_leader_epochs,
     decode_partition_metadata,
     parse_segment_name,
     parse_snapshot_name,
@@ -55,9 +57,11 @@ class LogDirectory:
     """Why meta.properties could not be read, so that the cluster is not known."""
     complete: bool = True
     """False for a single file: what else its directory holds is not known."""
-    nested: bool = False
-    """An archive in an archive: it is not read, only its problem is reported."""
+    unreadable: bool = False
+    """Only its problem is reported: an archive in an archive, or a directory without a log."""
     directory_id: Uuid | None = None
+    lost_end: str | None = None
+    """What shows that an empty newest segment once had records."""
 
     @property
     def unknown_start(self) -> str | None:
@@ -120,15 +124,20 @@ def single_file(file: SourceFile, beside: SourceFile | None, read_small: ReadSma
 def nested_archives(files: Mapping[str, SourceFile]) -> list[LogDirectory]:
     """A LogDirectory with a problem for each archive among the members of an archive."""
     return [
-        LogDirectory(
-            *(name, UNKNOWN_CLUSTER, UNKNOWN_NODE, ((0, file),), ()),
-            problem=f"{name}: {NESTED_ARCHIVE}",
-            complete=False,
-            nested=True,
-        )
+        replace(without_log(name, f"{name}: {NESTED_ARCHIVE}"), segments=((0, file),))
         for name, file in files.items()
         if file.member is not None and is_archive(name)
     ]
+
+
+def without_log(path: str, problem: str) -> LogDirectory:
+    """A path at which there is no log, for a row with the problem."""
+    return LogDirectory(
+        *(path, UNKNOWN_CLUSTER, UNKNOWN_NODE, ((0, SourceFile(path, 0)),), ()),
+        problem=problem,
+        complete=False,
+        unreadable=True,
+    )
 
 
 def _directory(
@@ -154,6 +163,42 @@ def _directory(
         tuple(sorted(snapshots, key=lambda found: found[0])),
         problem,
         directory_id=meta.directory_id,
+        lost_end=_lost_end(segments, [found for found, _ in snapshots], names, read_small),
+    )
+
+
+def _lost_end(
+    segments: Sequence[tuple[int, SourceFile]],
+    snapshots: Sequence[OffsetAndEpoch],
+    names: Mapping[str, SourceFile],
+    read_small: ReadSmall,
+) -> str | None:
+    """What shows that the newest segment, a file of 0 bytes, once had records.
+
+    A segment is empty until its first batch: a new one alone shows nothing.
+    """
+    base, file = max(segments, key=lambda found: found[0], default=(0, None))
+    if file is None or file.size:
+        return None
+    said = [
+        f"a snapshot of {found.offset} is beside it" for found in snapshots if found.offset > base
+    ]
+    if LEADER_EPOCH_CHECKPOINT in names:
+        beside = names[LEADER_EPOCH_CHECKPOINT]
+        try:
+            epochs = decode_leader_epochs(read_small(beside), beside.name)
+        except FormatError:
+            epochs = []  # the audit reports a damaged one
+        said += [
+            f"{LEADER_EPOCH_CHECKPOINT} says that epoch {epoch} begins at offset {start}"
+            for epoch, start in epochs
+            if start >= base
+        ]
+    if not said:
+        return None
+    return (
+        f"the newest segment is empty, so the log ends before offset {base}, but {said[-1]}: its end "
+        "is lost, or was not copied. `quorate pipeline audit` says what to do"
     )
 
 

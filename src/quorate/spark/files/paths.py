@@ -56,6 +56,10 @@ class SourceError(FormatError):
     exit_code = 2
 
 
+class NoLogError(SourceError):
+    """The path is a directory, but there is no metadata log below it."""
+
+
 class TransientError(SourceError):
     """The source is missing at this moment: the caller can start again.
 

@@ -63,7 +63,7 @@ def identify(
     for log in logs:
         id = given.get(log.path) or options.cluster_id or log.cluster_id
         found[log.path] = Identity(id, log.problem, log.problem is not None)
-        if log.problem is not None and (log.nested or id == log.cluster_id):
+        if log.problem is not None and (log.unreadable or id == log.cluster_id):
             continue  # its row says why it is not read
         if id == UNKNOWN_CLUSTER:
             unknown.append(log)

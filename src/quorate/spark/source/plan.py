@@ -18,9 +18,11 @@ from quorate.spark.files.layout import (
     log_directories,
     nested_archives,
     single_file,
+    without_log,
 )
 from quorate.spark.files.naming import check_given
 from quorate.spark.files.paths import (
+    NoLogError,
     SourceError,
     SourceFile,
     expand,
@@ -96,13 +98,25 @@ def partitions(options: SourceOptions, filters: Sequence[Filter] = ()) -> list[R
 def logs_of(
     options: SourceOptions, readers: FileReaders
 ) -> tuple[list[LogDirectory], list[SourceFile]]:
-    """The logs at the paths, and the archives that tasks open; each once. Raises SourceError."""
+    """The logs at the paths, and the archives that tasks open; each once.
+
+    A directory without a log gets a row with its problem, so that one of many does not stop a job.
+    Raises SourceError where no path has a log, and for a path that does not exist.
+    """
     logs: list[LogDirectory] = []
     archives: list[SourceFile] = []
+    refused: list[tuple[str, NoLogError]] = []
     for pattern in options.paths:
-        found, packed = _logs_of_pattern(pattern, readers)
-        logs += found
-        archives += packed
+        try:
+            found, packed = _logs_of_pattern(pattern, readers)
+        except NoLogError as error:
+            refused.append((pattern, error))
+        else:
+            logs += found
+            archives += packed
+    if refused and not (logs or archives):
+        raise refused[0][1]
+    logs += [without_log(file_path(path), str(error)) for path, error in refused]
     return _merged(logs), list(dict.fromkeys(archives))
 
 
@@ -237,7 +251,7 @@ def _logs_of(path: str, readers: FileReaders) -> tuple[list[LogDirectory], list[
     beside = {} if above is None else {above.path: above}
     logs, refusals = log_directories(files | beside, readers.read_small)
     if not (logs or packed):
-        raise SourceError(_nothing(path, len(files), refusals))
+        raise NoLogError(_nothing(path, len(files), refusals))
     return found + logs, left
 
 
@@ -321,6 +335,8 @@ def _ranges_of_log(
         note = problem or log.unknown_start
         for (base, file), next_base in zip(log.segments, [*bases, None], strict=False):
             here = replace(origin, file=file.name, segment=base)
+            if next_base is None:
+                note = "; ".join(filter(None, (note, log.lost_end))) or None
             file_range = FileRange(here, file, 0, file.size, next_base, note)
             note = None
             yield from _split(file_range, options.partition_bytes)

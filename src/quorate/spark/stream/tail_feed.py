@@ -62,9 +62,9 @@ class TailedDirectories:
                 self._identify(logs, readers)
             self._pass_over(archives)
             for log in logs:
-                if log.nested:
+                if log.unreadable:
                     self._pass(log.path, str(log.problem))
-            logs = [log for log in logs if not log.nested]
+            logs = [log for log in logs if not log.unreadable]
             self._logs = {}
             for log in logs:
                 cluster = self._clusters[log.path]
