@@ -19,8 +19,12 @@ ROWS = StructType([StructField("a", StringType()), StructField("b", StringType()
 
 def test_the_properties_of_the_catalog_are_no_options():
     given = {
-        **{"path": "file:/logs", "location": "file:/logs", "provider": "quorate-metadata"},
-        **{"owner": "ann", "option.where": "offset = 1", "where": "offset = 1"},
+        "path": "file:/logs",
+        "location": "file:/logs",
+        "provider": "quorate-metadata",
+        "owner": "ann",
+        "option.where": "offset = 1",
+        "where": "offset = 1",
     }
     assert is_table(given)
     assert table_options(given) == {"path": "file:/logs", "where": "offset = 1"}

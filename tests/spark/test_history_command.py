@@ -81,6 +81,15 @@ def test_json_has_all_rows_and_a_table_fifty(ask_anew, request):
     assert (code, strictly(out), err) == (0, [], "")
 
 
+def test_what_jobs_did_can_be_asked_for(ask_anew):
+    code, out, err = ask_anew("runs", "--json")
+    assert code == 0, err
+    rows = strictly(out)
+    assert [(row["run"], row["job"]) for row in rows] == [(1, "bronze"), (2, "state")]
+    code, out, _ = ask_anew("SELECT max(run) AS last FROM runs WHERE at <= now()", "--json")
+    assert (code, strictly(out)) == (0, [{"last": 2}])
+
+
 def test_times_are_utc_in_any_time_zone(ask, in_berlin):
     question = ("SELECT time, array(time) AS many, date(time) AS day FROM log WHERE offset = 0",)
     row = {"time": BEGAN, "many": [BEGAN], "day": "2027-01-15"}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from quorate.spark.history.views import VIEWS
+from quorate.spark.history.views import RUNS_TABLE, VIEWS
 from quorate.spark.tables.kinds import KINDS
-from quorate.spark.tables.layout import FOLDERS, TABLES, VALIDITY
+from quorate.spark.tables.layout import FOLDERS, RUNS, TABLES, VALIDITY
 from quorate.spark.tables.orphans import LEFT_OUT
 from quorate.spark.tables.read import spark_schema
 from quorate.spark.who.causes import EVENTS
@@ -29,14 +29,15 @@ def columns(text):
     return [(name, kind) for name, kind, _ in _ROW.findall(text.partition("####")[0])]
 
 
+EVERY = {**TABLES, RUNS_TABLE: RUNS}
+
+
 def schema(table):
-    documented = [
-        field.partition(" ") for field in re.split(", (?=`)", spark_schema(TABLES[table]))
-    ]
+    documented = [field.partition(" ") for field in re.split(", (?=`)", spark_schema(EVERY[table]))]
     return [(name.strip("`"), kind.replace("_ltz", "")) for name, _, kind in documented]
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", EVERY)
 def test_the_page_has_the_columns_of_each_table(table):
     wanted = schema(table)
     if table in KINDS:
@@ -45,10 +46,11 @@ def test_the_page_has_the_columns_of_each_table(table):
 
 
 def test_the_page_has_each_table_and_view_once_and_where_it_lies():
-    assert re.findall(r"(?m)^### (.+)$", PAGE) == [*TABLES, *VIEWS]
+    assert re.findall(r"(?m)^### (.+)$", PAGE) == [*EVERY, *VIEWS]
     for head, text in sections(2).items():
         folder = head.partition(":")[0].lower()
         tables = [name for name in TABLES if FOLDERS[name] == folder] or list(VIEWS)
+        tables += [RUNS_TABLE] if folder == "control" else []
         assert re.findall(r"(?m)^### (.+)$", text) == tables
     gold = next(text for head, text in sections(2).items() if head.startswith("Gold"))
     validity = columns(gold.partition("\n### ")[0])

@@ -13,7 +13,6 @@ from quorate.cli import main
 from quorate.spark.history.timetravel import log_ends
 from quorate.spark.tables.control import ClusterProgress, load_progress, plan_progress
 from quorate.spark.tables.delta import DeltaStore
-from quorate.spark.tables.delta_log import RUNS
 from quorate.spark.tables.delta_repair import repair_commits
 from quorate.spark.tables.files import (
     TableWriter,
@@ -23,7 +22,7 @@ from quorate.spark.tables.files import (
     read_file,
     safe_name,
 )
-from quorate.spark.tables.layout import TABLES
+from quorate.spark.tables.layout import RUNS, TABLES
 from quorate.spark.tables.lineage import EpochSpan
 from quorate.spark.tables.parquet import ParquetStore
 from quorate.spark.tables.store import (
@@ -83,6 +82,19 @@ def test_runs_add_and_remove_files(store):
     [first] = store.files("topics")
     run(store, 2, "c", remove=[first.path])
     assert names(store) == ["c"] and store.next_run() == 3
+
+
+def test_the_record_of_runs_can_be_read(store):
+    assert store.runs() == RUNS.empty_table()
+    run(store, 1, "a")
+    run(store, 2, "b")
+    rows = store.runs().to_pylist()
+    assert [(row["run"], row["job"], row["summary"]) for row in rows] == [
+        (1, "test", "{}"),
+        (2, "test", "{}"),
+    ]
+    assert rows[0]["at"] <= rows[1]["at"] <= datetime.now(UTC)
+    assert all(row["plan"].startswith(f"{row['run']:08d}") for row in rows)
 
 
 def test_a_run_that_another_has_overtaken_is_refused(store, form):

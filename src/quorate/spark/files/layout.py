@@ -188,7 +188,7 @@ def _lost_end(
         try:
             epochs = decode_leader_epochs(read_small(beside), beside.name)
         except FormatError:
-            epochs = []  # the audit reports a damaged one
+            epochs = ()  # the audit reports a damaged one
         said += [
             f"{LEADER_EPOCH_CHECKPOINT} says that epoch {epoch} begins at offset {start}"
             for epoch, start in epochs

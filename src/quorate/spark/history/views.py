@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quorate.spark.history.timetravel import current
 from quorate.spark.tables.kinds import KINDS
-from quorate.spark.tables.layout import TABLES
-from quorate.spark.tables.read import read_files
+from quorate.spark.tables.layout import RUNS, TABLES
+from quorate.spark.tables.read import read_files, spark_schema
 from quorate.spark.tables.store import TableStore
 
 if TYPE_CHECKING:
@@ -262,7 +262,8 @@ VIEWS: Final[dict[str, QuestionView]] = {
 }
 
 
-NAMES: Final = (*TABLES, *(f"{kind}_now" for kind in KINDS), *VIEWS)
+RUNS_TABLE: Final = "runs"
+NAMES: Final = (*TABLES, RUNS_TABLE, *(f"{kind}_now" for kind in KINDS), *VIEWS)
 """The names that `register_views` defines."""
 
 
@@ -284,6 +285,9 @@ def register_views(spark: SparkSession, store: TableStore, sql: str | None = Non
             read_files(spark, tables, table, files).createOrReplaceTempView(table)
         if now in wanted:
             current(spark, tables, table, files).createOrReplaceTempView(now)
+    if RUNS_TABLE in wanted:
+        rows = spark.createDataFrame(store.runs(), spark_schema(RUNS))
+        rows.createOrReplaceTempView(RUNS_TABLE)
     for name in VIEWS:
         if name in wanted:
             spark.sql(VIEWS[name].sql).createOrReplaceTempView(name)

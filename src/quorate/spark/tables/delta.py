@@ -26,9 +26,9 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from quorate.spark.tables.delta_log import APP, RUNS, RUNS_PATH
+from quorate.spark.tables.delta_log import APP, RUNS_PATH
 from quorate.spark.tables.files import run_of
-from quorate.spark.tables.layout import TABLES, table_path
+from quorate.spark.tables.layout import RUNS, TABLES, table_path
 from quorate.spark.tables.store import (
     ConcurrentRunError,
     LostCommitError,
@@ -223,6 +223,16 @@ class DeltaStore(TableStore):
         run = self.last_run()
         return None if run == 0 else self.plan_of(run)
 
+    def runs(self) -> pa.Table:
+        opened = self._open(RUNS_PATH)
+        if opened is None:
+            return RUNS.empty_table()
+        try:
+            rows = opened.to_pyarrow_table(columns=RUNS.names)
+        except FileNotFoundError as error:
+            raise self._lost_runs(error) from None
+        return rows.cast(RUNS).sort_by("run")
+
     def plan_of(self, run: int) -> RunPlan:
         """The plan of a run. Raises WarehouseError."""
         path = self.path(_PLANS, self.plan_name(run))
@@ -287,11 +297,14 @@ class DeltaStore(TableStore):
         try:
             rows = runs.to_pyarrow_table(columns=["run", "plan"], filters=[("run", "=", run)])
         except FileNotFoundError as error:
-            raise WarehouseError(
-                f"{self._uri(RUNS_PATH)}: a data file is missing: put it back, or take the logs "
-                f"into a new warehouse ({_first_line(error)})"
-            ) from None
+            raise self._lost_runs(error) from None
         return rows["plan"][0].as_py() if rows.num_rows else None
+
+    def _lost_runs(self, error: Exception) -> WarehouseError:
+        return WarehouseError(
+            f"{self._uri(RUNS_PATH)}: a data file is missing: put it back, or take the logs into a "
+            f"new warehouse ({_first_line(error)})"
+        )
 
     def _apply_to(self, table: str, plan: RunPlan) -> bool:
         """Apply a plan to a table. Returns whether that was still to be done."""

@@ -31,16 +31,6 @@ SET_ASIDE_SUFFIX: Final = ".lost"
 _CHECKPOINT: Final = ".checkpoint.parquet"
 
 RUNS_PATH: Final = "control/runs"
-RUNS: Final = pa.schema(
-    [
-        ("run", pa.int64()),
-        ("job", pa.string()),
-        ("at", pa.timestamp("us", "UTC")),
-        ("plan", pa.string()),
-        ("summary", pa.string()),
-    ]
-)
-"""The columns of the table of recorded runs; `plan` is the name of a file in control/_plans."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 
 from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.delta_log import (
-    RUNS,
     RUNS_PATH,
     SET_ASIDE_SUFFIX,
     DeltaLog,
@@ -27,7 +26,7 @@ from quorate.spark.tables.delta_log import (
     creation_text,
 )
 from quorate.spark.tables.files import DataFile, existing_file, run_of
-from quorate.spark.tables.layout import CONTROL, STATE, TABLES, table_path
+from quorate.spark.tables.layout import CONTROL, RUNS, STATE, TABLES, table_path
 from quorate.spark.tables.store import RunPlan, TableStore, WarehouseError
 
 _REBUILDABLE: Final = (*STATE, "log")

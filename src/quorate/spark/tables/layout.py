@@ -167,6 +167,11 @@ committed_end_offset  all of the log before it is known to be committed
 unproven            JSON: ranges of the log (end exclusive) that nothing shows to be committed
 """
 
+RUNS: Final = pa.schema(
+    [("run", LONG), ("job", TEXT), ("at", TIME), ("plan", TEXT), ("summary", TEXT)]
+)
+"""Of the record of runs, which is no table that runs change; `plan` names a file in `control`."""
+
 VALIDITY: Final = (
     ("valid_from_offset", LONG),
     ("valid_to_offset", LONG),

@@ -7,16 +7,18 @@ applied run to `<N>.done.json`.
 
 from __future__ import annotations
 
+import json
 import os
 import posixpath
 from contextlib import suppress
 from typing import Final
 from uuid import uuid4
 
+import pyarrow as pa
 from pyarrow import fs
 
 from quorate.spark.tables.files import hidden_name, run_of
-from quorate.spark.tables.layout import TABLES, table_path
+from quorate.spark.tables.layout import RUNS, TABLES, table_path
 from quorate.spark.tables.store import (
     ConcurrentRunError,
     RunPlan,
@@ -78,6 +80,16 @@ class ParquetStore(TableStore):
             return parse_plan(self.read_text(path))
         except (FileNotFoundError, ValueError) as error:
             raise WarehouseError(f"{path}: the plan of run {run} cannot be read: {error}") from None
+
+    def runs(self) -> pa.Table:
+        rows = []
+        for run, path in sorted(self._plans().items()):
+            plan, info = self.plan_of(run), self.fs.get_file_info(path)
+            at = (info.mtime_ns or 0) // 1000
+            rows.append((run, plan.job, at, posixpath.basename(path), json.dumps(plan.summary)))
+        columns = zip(*rows, strict=True) if rows else [()] * len(RUNS)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, RUNS, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=RUNS)
 
     def _record(self, plan: RunPlan) -> None:
         """Record the run: from now on it has happened."""

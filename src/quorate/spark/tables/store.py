@@ -27,6 +27,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+import pyarrow as pa
 from pyarrow import fs
 
 from quorate.base.errors import QuorateError
@@ -256,6 +257,10 @@ class TableStore(ABC):
     @abstractmethod
     def plan_of(self, run: int) -> RunPlan:
         """The plan of a recorded run. Raises WarehouseError when it is gone."""
+
+    @abstractmethod
+    def runs(self) -> pa.Table:
+        """The recorded runs in order, with the columns RUNS. Raises WarehouseError."""
 
     def tables_to_rebuild(self) -> set[str]:
         """Tables whose content a repair could not restore; they are to be rebuilt from bronze."""
