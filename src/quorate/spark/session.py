@@ -16,6 +16,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import quorate
 from quorate.base.errors import QuorateError
+from quorate.spark.gateway import start_jvm
 from quorate.spark.java import find_java_home
 
 if TYPE_CHECKING:
@@ -83,15 +84,18 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.update(storage or {})
-    builder = SparkSession.Builder().appName(app)
+    settings = {"spark.app.name": app}
     if master is not None:
-        builder = builder.master(master)
+        settings["spark.master"] = master
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     stores = {name: os.environ[name] for name in STORE_VARIABLES if name in os.environ}
     for name, value in (stores | dict(storage or {})).items():
-        builder = builder.config(f"spark.executorEnv.{name}", value)
-    for name, value in (DEFAULTS | conf).items():
+        settings[f"spark.executorEnv.{name}"] = value
+    settings |= DEFAULTS | conf
+    start_jvm(settings)
+    builder = SparkSession.Builder()
+    for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     if not str(spark.sparkContext.master).startswith("local"):
