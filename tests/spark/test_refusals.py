@@ -305,6 +305,20 @@ def test_a_record_that_does_not_fit_the_state_is_named(spark, pipeline, tmp_path
     assert code == 1 and "the state includes offset 3" in out and "in quarantine: 1 misfit" in out
 
 
+def test_directories_without_a_log_are_named_and_the_others_taken(spark, pipeline, tmp_path):
+    log_directory(tmp_path / "good", {0: SOUND})
+    for name in ("empty", "bare"):
+        (tmp_path / name).mkdir()
+    log_directory(tmp_path / "nameless", {0: SOUND}, cluster=None)
+    code, out, err = pipeline("ingest", "bare", "good", "empty", "nameless", "-w", "tables")
+    assert code == 1, err
+    assert f"cluster-a: {end_offset(SOUND)} records" in out
+    assert f"  not read: {tmp_path}/bare: the directory is empty\n" in out
+    assert f"  not read: {tmp_path}/empty: the directory is empty\n" in out
+    assert f"  not read: {tmp_path}/nameless/__cluster_metadata-0: no meta.properties" in out
+    assert out.count("the directory is empty") == 2
+
+
 def test_input_without_a_log_gives_only_its_problem():
     damaged = ClusterSummary(quarantined={"damaged": 1}, examples={"damaged": "a.tar, byte 0: cut"})
     assert cluster_lines(IngestSummary("w", {"unknown": damaged})) == [

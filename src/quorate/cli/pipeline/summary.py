@@ -29,7 +29,11 @@ def cluster_lines(summary: IngestSummary) -> list[str]:
             )
         if one.quarantined or one.known_before:
             found.append(f"    in quarantine: {quarantine_counts(one)}")
-        found += [f"      {why}: {text}" for why, text in one.examples.items()]
+        found += [
+            f"      {why}: {text}"
+            for why, text in one.examples.items()
+            if not any(text.endswith(unread) for unread in summary.unread)
+        ]
         found += [
             f"    nothing was ingested from {path}: {why}"
             for path, why in one.foreign_replicas.items()
@@ -40,7 +44,7 @@ def cluster_lines(summary: IngestSummary) -> list[str]:
             found.append(f"    another cluster with the same id: {', '.join(one.same_id)}")
         if one.problem:
             found.append(f"    {one.problem}")
-    return found
+    return found + [f"  not read: {text}" for text in summary.unread]
 
 
 def _taken(one: ClusterSummary) -> str:

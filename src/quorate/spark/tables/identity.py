@@ -69,6 +69,8 @@ class Resolution:
     """By name, the paths of logs, where the source alone would name them otherwise."""
     known: dict[str, frozenset[str]] = field(default_factory=dict)
     """By cluster id, the names that the warehouse has."""
+    unread: list[str] = field(default_factory=list)
+    """Why logs are not read at all, each text with the path."""
 
     def outdated(self, progress: Mapping[str, ClusterProgress]) -> str | None:
         """The id with which another job has added a cluster meanwhile; None: there is none."""
@@ -94,7 +96,11 @@ def names_in(store: TableStore, options: SourceOptions) -> Resolution:
         logs, archives = logs_of(options, readers)
         found, _ = identify_all(logs, archives, options, readers, every_archive=True)
         unnamed = [one for one in found.histories if one.cluster_id not in found.given]
-        return resolve(unnamed, load_progress(store.version()))
+        resolved = resolve(unnamed, load_progress(store.version()))
+    resolved.unread = [
+        one.problem for one in found.by_path.values() if one.unreadable and one.problem
+    ]
+    return resolved
 
 
 def resolve(found: Sequence[NamedHistory], progress: Mapping[str, ClusterProgress]) -> Resolution:
