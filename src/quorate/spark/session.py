@@ -47,6 +47,8 @@ STORE_VARIABLES: Final = (
     *("AZURE_CLIENT_SECRET", "AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY"),
 )
 """Environment variables of the object stores' own tools. Executors get those that the driver has."""
+_REMOTE_TASKS: Final = 8
+"""Tasks at once where nothing tells: a server of Spark Connect does not say how many cores it has."""
 NEEDED: Final = ("pyarrow", "numpy", "pandas", "fastcrc", "immutables")
 """The packages that the tasks of every job import besides this one."""
 _QUORATE_ERROR: Final = re.compile(r"^(?:pyspark\S*: )?(quorate\.[\w.]+): (.+)$", re.MULTILINE)
@@ -104,6 +106,19 @@ def session(
     return spark
 
 
+def is_remote(spark: SparkSession) -> bool:
+    """Whether it is a session of Spark Connect: this process has no JVM and no SparkContext."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def parallelism(spark: SparkSession) -> int:
+    """How many tasks run at once, as far as the session tells."""
+    if not is_remote(spark):
+        return spark.sparkContext.defaultParallelism
+    cores = spark.conf.get("spark.default.parallelism", None)
+    return int(cores) if cores else _REMOTE_TASKS
+
+
 def isolated_session(spark: SparkSession) -> SparkSession:
     """A second session on the same cluster, in which SQL does not depend on the user's settings.
 
@@ -112,7 +127,10 @@ def isolated_session(spark: SparkSession) -> SparkSession:
     """
     from pyspark.sql import SparkSession
 
-    found = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    if is_remote(spark):
+        found: SparkSession = spark.cloneSession()  # type: ignore[attr-defined]
+    else:
+        found = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
     for name, value in _PLAIN.items():
         found.conf.set(name, value)
     return found
@@ -121,6 +139,9 @@ def isolated_session(spark: SparkSession) -> SparkSession:
 @contextmanager
 def active(spark: SparkSession) -> Iterator[None]:
     """Make this session the active session of the thread; restore the previous one afterwards."""
+    if is_remote(spark):
+        yield  # the server knows by each request whose it is
+        return
     from pyspark.sql import SparkSession
 
     jvm: Any = spark.sparkContext._jvm

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from quorate.base.atomic_write import write_atomically
 from quorate.base.plural import pluralize
@@ -44,15 +44,19 @@ from quorate.spark.audit.tasks import (
 from quorate.spark.files.archives import FileReaders
 from quorate.spark.files.naming import ClusterPaths
 from quorate.spark.files.paths import SourceError, SourceFile, as_local
-from quorate.spark.session import reason
+from quorate.spark.objects import Group, Keyed, collect, map_groups, map_objects, spread
+from quorate.spark.session import parallelism, reason
 from quorate.spark.source.options import PARTITION_BYTES
 
 if TYPE_CHECKING:
-    from pyspark import RDD
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 Fact = SegmentFacts | ReplayFacts | Mismatch | ReplicaFiles
 Notify = Callable[[str], None]
+_BLOCK: Final = "block "
+"""How the keys of digests begin: they are compared by epoch and block."""
+_CLUSTER: Final = "cluster "
+"""How the keys of all other facts begin."""
 
 
 def audit(
@@ -78,7 +82,7 @@ def audit(
     notify(f"auditing {pluralize(len(replicas), 'replica')}")
     try:
         # small: a state for each replica, and at most MOST_FINDINGS for each of its files
-        verdicts = _verdicts(spark, replicas, fail_fast).collect()
+        verdicts = _verdicts(spark, replicas, fail_fast)
     except Exception as error:
         for ours in (FirstDamageError, SourceError):
             if f"{ours.__module__}.{ours.__qualname__}: " in str(error):
@@ -182,73 +186,77 @@ def _parties(one: Mismatch) -> tuple[tuple[str, ...], ...]:
 
 def _verdicts(
     spark: SparkSession, replicas: Sequence[ReplicaFiles], fail_fast: bool
-) -> RDD[ClusterVerdict]:
-    context = spark.sparkContext
+) -> list[ClusterVerdict]:
+    from pyspark.sql import functions as F
+
     # 2; cached, since both 4 and 5 read it
     segments = segment_tasks(replicas)
-    scanned = _spread(spark, segments).mapPartitions(_scanner(fail_fast)).cache()
-    files = context.broadcast(_files(replicas))  # names and sizes of all segments
-    parts = scanned.filter(lambda pair: isinstance(pair[1], BlockDigest)).map(_by_block)
-    width = max(1, min(len(segments), context.defaultParallelism))
-
-    def compared(
-        found: Iterable[tuple[BlockKey, Iterable[BlockDigest]]],
-    ) -> Iterator[tuple[Any, Mismatch]]:
-        with FileReaders() as readers:
-            for (cluster, _, _), some in found:
-                block = list(some)
-                if blocks_differ(block) and (wrong := compare_block(block, files.value, readers)):
-                    yield (cluster, _parties(wrong)), wrong
-
+    scanned = map_objects(_spread(spark, segments), _scanner(fail_fast)).cache()
+    is_block = F.col("key").startswith(_BLOCK)
+    width = max(1, min(len(segments), parallelism(spark)))
     # 4
-    mismatches = (
-        parts.groupByKey(width)
-        .mapPartitions(compared)
-        .reduceByKey(first_of, width)
-        .map(lambda pair: (pair[0][0], pair[1]))
-    )
+    mismatches = map_groups(scanned.where(is_block), width, _comparer(_files(replicas)))
     # 3
-    replays = _spread(spark, replay_tasks(replicas)).mapPartitions(_replayer)
+    replays = map_objects(_spread(spark, replay_tasks(replicas)), _replayer)
     # 5
-    known = context.parallelize([(one.cluster_id, one) for one in replicas], 1)
-    facts = scanned.filter(lambda pair: not isinstance(pair[1], BlockDigest))
-    return (
-        context.union([known, facts, replays, mismatches])
-        .groupByKey(width)
-        .mapPartitions(_verdict_by_cluster)
-    )
+    known = spread(spark, [(_CLUSTER + one.cluster_id, one) for one in replicas], 1)
+    facts = known.union(scanned.where(~is_block)).union(replays).union(mismatches)
+    try:
+        found: list[ClusterVerdict] = collect(map_groups(facts, width, _verdict_by_cluster))
+    finally:
+        scanned.unpersist()
+    return found
 
 
-def _spread(spark: SparkSession, tasks: Sequence[SegmentTask | ReplayTask]) -> RDD[Any]:
+def _spread(spark: SparkSession, tasks: Sequence[SegmentTask | ReplayTask]) -> DataFrame:
     """Distribute tasks by their size: small ones share a partition."""
-    context = spark.sparkContext
     size = sum(task.size for task in tasks)
-    parts = max(context.defaultParallelism, size // PARTITION_BYTES)
-    return context.parallelize(tasks, max(1, min(len(tasks), parts)))
+    parts = max(parallelism(spark), size // PARTITION_BYTES)
+    return spread(spark, [("", task) for task in tasks], parts)
 
 
-def _scanner(fail_fast: bool) -> Callable[[Iterable[SegmentTask]], Iterator[tuple[str, Any]]]:
-    def scan(tasks: Iterable[SegmentTask]) -> Iterator[tuple[str, Any]]:
+def _scanner(fail_fast: bool) -> Callable[[Iterable[SegmentTask]], Iterator[Keyed]]:
+    def scan(tasks: Iterable[SegmentTask]) -> Iterator[Keyed]:
         with FileReaders() as readers:
             for task in tasks:
                 for found in scan_segment(task, readers, fail_fast=fail_fast):
-                    yield task.cluster_id, found
+                    if isinstance(found, BlockDigest):
+                        yield f"{_BLOCK}{found.epoch} {found.block} {task.cluster_id}", found
+                    else:
+                        yield _CLUSTER + task.cluster_id, found
 
     return scan
 
 
-def _by_block(pair: tuple[str, BlockDigest]) -> tuple[BlockKey, BlockDigest]:
-    cluster, part = pair
-    return (cluster, part.epoch, part.block), part
+def _comparer(files: dict[str, SourceFile]) -> Callable[[Iterable[Group]], Iterator[Keyed]]:
+    """Compares the digests of blocks; of replicas that contradict each other, a task gives the
+    first mismatch that it finds.
+
+    files: by name, all segments
+    """
+
+    def compare(blocks: Iterable[Group]) -> Iterator[Keyed]:
+        found: dict[str, list[Mismatch]] = {}
+        with FileReaders() as readers:
+            for key, some in blocks:
+                block = list(some)
+                if blocks_differ(block) and (wrong := compare_block(block, files, readers)):
+                    cluster = key.removeprefix(_BLOCK).split(" ", 2)[2]
+                    found[cluster] = _first_ones([*found.get(cluster, ()), wrong])
+        for cluster, firsts in found.items():
+            for wrong in firsts:
+                yield _CLUSTER + cluster, wrong
+
+    return compare
 
 
-def _replayer(tasks: Iterable[ReplayTask]) -> Iterator[tuple[str, ReplayFacts]]:
+def _replayer(tasks: Iterable[ReplayTask]) -> Iterator[Keyed]:
     with FileReaders() as readers:
         for task in tasks:
-            yield task.replica.cluster_id, replay(task, readers)
+            yield _CLUSTER + task.replica.cluster_id, replay(task, readers)
 
 
-def _verdict_by_cluster(found: Iterable[tuple[str, Iterable[Fact]]]) -> Iterator[ClusterVerdict]:
+def _verdict_by_cluster(clusters: Iterable[Group]) -> Iterator[Keyed]:
     with FileReaders() as readers:
-        for _, facts in found:
-            yield _verdict(facts, readers)
+        for cluster, facts in clusters:
+            yield cluster, _verdict(facts, readers)

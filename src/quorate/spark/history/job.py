@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import QuorateError
 from quorate.spark.history.views import NAMES, VIEWS, register_views
-from quorate.spark.session import active, isolated_session
+from quorate.spark.session import active, is_remote, isolated_session
 from quorate.spark.tables.store import NoWarehouseError
 from quorate.spark.tables.warehouse import open_store
 
@@ -29,6 +29,7 @@ _SPARK_ERROR: Final = re.compile(
     r"(\[[A-Z][A-Z0-9_.]+\] .{0,2000}?) SQLSTATE: (\w\w)\w{3}", re.DOTALL
 )
 """An error message of Spark itself, anywhere within a Java stack trace."""
+_QUERY: Final = re.compile(r"\W*(SELECT|WITH|FROM|VALUES|TABLE|MAP|REDUCE)\b", re.IGNORECASE)
 _QUESTION_SQLSTATES: Final = ("21", "22", "42", "P0")
 """Classes of SQLSTATE (SQL:2016, 24.1) that the question causes: cardinality, data, syntax or names,
 and errors raised by the query itself."""
@@ -85,17 +86,23 @@ def _query(spark: SparkSession, question: str) -> str:
     from pyspark.errors import ParseException
 
     query = question.rstrip("; \n\t")
+    within = f"WITH asked AS (\n{query}\n) SELECT * FROM asked"  # only a query is valid in WITH
+    if is_remote(spark):
+        # A client of Spark Connect has no parser, and the server runs a command when it gets one.
+        if _QUERY.match(query) is None:
+            raise UnknownQuestionError(_no_query(question))
+        return within
     parser = spark._jsparkSession.sessionState().sqlParser()
     parser.parsePlan(query)
     try:
-        parser.parsePlan(
-            f"WITH asked AS (\n{query}\n) SELECT * FROM asked"
-        )  # only a query is valid in WITH
+        parser.parsePlan(within)
     except ParseException:
-        raise UnknownQuestionError(
-            f"'{question}' is no query: a query begins with SELECT, WITH, FROM or VALUES"
-        ) from None
+        raise UnknownQuestionError(_no_query(question)) from None
     return query
+
+
+def _no_query(question: str) -> str:
+    return f"'{question}' is no query: a query begins with SELECT, WITH, FROM or VALUES"
 
 
 def narrow(

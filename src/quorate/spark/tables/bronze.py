@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quorate.spark.session import parallelism
 from quorate.spark.tables.bronze_chunks import ChunkWriter
 from quorate.spark.tables.files import WriteTarget
 from quorate.spark.tables.lineage import EpochSpan, Intake, chunk_of, plan_intake
@@ -91,9 +92,7 @@ def write_bronze(
     rows = rows.withColumn("content", F.xxhash64("type", "version", "record", "raw", "timestamp"))
     if known_bad is not None:
         rows = rows.unionByName(_as_rows(known_bad), allowMissingColumns=True)
-    parts = max(
-        1, min(len(wanted) + 16 * bool(known_bad), 2 * spark.sparkContext.defaultParallelism)
-    )
+    parts = max(1, min(len(wanted) + 16 * bool(known_bad), 2 * parallelism(spark)))
     chosen = (
         rows.repartition(parts, "cluster_id", "kind", "chunk")
         .sortWithinPartitions(*_TOGETHER, *("seq", "offset", "node_id", "file", "position"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from quorate.spark.session import parallelism
 from quorate.spark.tables.files import TableWriter, WriteTarget
 from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.store import StoredFile
@@ -42,7 +43,7 @@ def run_file_tasks(
     if not tasks:
         return iter(())
     rows = [(json.dumps({"table": t.table, "paths": t.paths, "slice": t.slice}),) for t in tasks]
-    parts = min(len(rows), 4 * spark.sparkContext.defaultParallelism)
+    parts = min(len(rows), 4 * parallelism(spark))
     frame = spark.createDataFrame(rows, "task string").repartition(parts)
     # the driver collects names of files, not their rows
     results = frame.mapInArrow(work, "result string").collect()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from quorate.spark.session import is_remote
 from quorate.spark.tables.files import read_batches
 from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.store import StoredFile, TableFiles
@@ -51,11 +52,14 @@ def read_files(
 def hadoop_reads(spark: SparkSession, place: str) -> bool:
     """Whether Spark itself can read this path or URI: whether Hadoop has its file system.
 
-    For `s3a`, `gs` and `abfss` that needs a library that Spark does not include.
+    For `s3a`, `gs` and `abfss` that needs a library that Spark does not include. A server of Spark
+    Connect does not tell.
     """
     scheme, found, _ = place.partition("://")
     if not found or scheme in ("file", "hdfs"):  # also file:/path, which has no ://
         return True
+    if is_remote(spark):
+        return False
     context: Any = spark.sparkContext
     try:
         context._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from quorate.spark.decode.arrays import microseconds
+from quorate.spark.session import parallelism
 from quorate.spark.tables.files import WriteTarget
 from quorate.spark.tables.lineage import EpochSpan, least_times, offsets_after_gaps
 from quorate.spark.tables.offset_ranges import OffsetRange, time_bounds
@@ -130,7 +131,7 @@ def apply_steps(
         spark = log.sparkSession
         steps = steps.unionByName(spark.createDataFrame(extra, STEP))
     pairs = sum(one.slices for one in work)
-    parts = max(1, min(pairs, 4 * log.sparkSession.sparkContext.defaultParallelism))
+    parts = max(1, min(pairs, 4 * parallelism(log.sparkSession)))
     results = (
         steps.repartition(parts, "cluster_id", "slice")
         .sortWithinPartitions(*_ORDER, F.col("type") == TOPIC_CONFIGS)  # behind its own record

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 
 from quorate.spark.files.paths import SourceError, expand, list_files, split
+from quorate.spark.session import parallelism
 from quorate.spark.who.bodies import (
     is_interesting,
     is_request,
@@ -178,7 +179,7 @@ def read_logs(spark: SparkSession, sources: Sequence[LogSource], reading: Readin
                 yield from _batches(evidence(source, how, reading))
 
     rows = [(json.dumps({"kind": kind, **asdict(piece)}),) for kind, piece in sources]
-    parts = min(len(rows), 4 * spark.sparkContext.defaultParallelism)
+    parts = min(len(rows), 4 * parallelism(spark))
     tasks = spark.createDataFrame(rows, "source string").repartition(parts)
     return tasks.mapInArrow(work, EVIDENCE)
 
