@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench import (
     engine,
+    limits,
     quorum,
     simulator,
     spark_audit,
@@ -30,6 +31,10 @@ MEASURES: dict[str, Callable[[bool], Report]] = {
     "failover": quorum.failover,
     "steady": quorum.steady,
     "idle": quorum.idle,
+    "brokers": limits.brokers,
+    "partitions": limits.partitions,
+    "acls": limits.acls,
+    "connections": limits.connections,
     "describe": tools.describe,
     "admin-tools": tools.admin_tools,
     "many-topics": tools.many_topics,

@@ -27,7 +27,7 @@ def _text(value: bytes) -> bytes:
     return _uvarint(len(value) + 1) + value
 
 
-class _Framed(asyncio.Protocol):
+class Framed(asyncio.Protocol):
     """Length-prefixed frames, one awaited at a time."""
 
     def __init__(self) -> None:
@@ -68,13 +68,13 @@ class KafkaClient:
     error_at = -1
     """Where the error code stands in the answer, after the length."""
 
-    def __init__(self, protocol: _Framed) -> None:
+    def __init__(self, protocol: Framed) -> None:
         self._protocol = protocol
 
     @classmethod
     async def connect(cls, port: int) -> Client:
         loop = asyncio.get_running_loop()
-        _, protocol = await loop.create_connection(_Framed, HOST, port)
+        _, protocol = await loop.create_connection(Framed, HOST, port)
         return cls(protocol)
 
     def body(self, key: bytes, value: bytes) -> bytes:

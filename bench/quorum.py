@@ -140,7 +140,7 @@ def slow_disk(quick: bool) -> Report:
     return report
 
 
-async def _first_put(system: System, ports: list[int]) -> None:
+async def first_put(system: System, ports: list[int]) -> None:
     """Put until one is confirmed, asking every port in turn without a pause."""
     clients: dict[int, Client] = {}
     while True:
@@ -161,14 +161,14 @@ async def _first_put(system: System, ports: list[int]) -> None:
         await asyncio.sleep(0.001)
 
 
-def _take_over_ms(system: System, end_leader: Callable[[Node], None]) -> float:
+def take_over_ms(system: System, end_leader: Callable[[Node], None]) -> float:
     """From the end of the leader to the next confirmed put, in ms."""
     leader = system.leader()
     others = [system.port_of(node) for node in system.nodes.values() if node is not leader]
-    run(_first_put(system, [system.port_of(leader)]))
+    run(first_put(system, [system.port_of(leader)]))
     start = time.perf_counter()
     end_leader(leader)
-    run(_first_put(system, others))
+    run(first_put(system, others))
     took = (time.perf_counter() - start) * 1000
     if leader.frozen:
         leader.thaw()
@@ -182,7 +182,7 @@ def settle(system: System) -> None:
     """Wait until all nodes take part: some puts that each of them has, some time."""
     wait_for(system.is_whole, "all nodes to be back")
     for _ in range(5):
-        run(_first_put(system, [system.port_of(n) for n in system.nodes.values()]))
+        run(first_put(system, [system.port_of(n) for n in system.nodes.values()]))
         time.sleep(0.2)
     wait_for(system.is_caught_up, "all nodes to have caught up")
 
@@ -191,7 +191,7 @@ def failover(quick: bool) -> Report:
     """kill -9 of the leader, and a freeze, to the next confirmed put; default timers."""
     report = Report()
     trials = 3 if quick else 20
-    faults: dict[str, Callable[[Node], None]] = {"killed": _kill, "frozen": lambda n: n.freeze()}
+    faults: dict[str, Callable[[Node], None]] = {"killed": kill, "frozen": lambda n: n.freeze()}
     for system in each_system(report):
         settle(system)
         for fault, end_leader in faults.items():
@@ -199,7 +199,7 @@ def failover(quick: bool) -> Report:
             for trial in range(trials):
                 so_far = f", last {times[-1]:.0f} ms" if times else ""
                 show(f"leader {fault}, {system.name}: {trial} of {trials}{so_far}")
-                times.append(_take_over_ms(system, end_leader))
+                times.append(take_over_ms(system, end_leader))
             times.sort()
             report.add(f"leader {fault}, p50", system.name, statistics.median(times), "ms")
             report.add(f"leader {fault}, worst", system.name, times[-1], "ms")
@@ -211,7 +211,7 @@ def failover(quick: bool) -> Report:
     return report
 
 
-def _kill(node: Node) -> None:
+def kill(node: Node) -> None:
     node.kill(signal.SIGKILL)
 
 

@@ -1,0 +1,138 @@
+"""Brokers without data on asyncio: they register and heartbeat as real ones do (KIP-631)."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Sequence
+from typing import TypeVar
+
+from bench.clients import HOST, Framed
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import Listener, Uuid
+from quorate.broker.lifecycle import BrokerIdentity, BrokerLifecycle, Response
+from quorate.formats.versions import supported_features
+from quorate.wire.header import decode_response, encode_request
+from quorate.wire.messages import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationResponse,
+)
+from quorate.wire.registry import api
+from quorate.wire.schema import Message
+
+RACKS = 3
+FIRST_ID = 1000
+_PAUSE_S = 0.05
+M = TypeVar("M", bound=Message)
+
+
+class Wire:
+    """Requests of any API in their newest version, one at a time on one connection."""
+
+    def __init__(self, protocol: Framed) -> None:
+        self._protocol = protocol
+
+    @classmethod
+    async def connect(cls, port: int) -> Wire:
+        loop = asyncio.get_running_loop()
+        _, protocol = await loop.create_connection(Framed, HOST, port)
+        return cls(protocol)
+
+    async def ask(self, request: Message, response: type[M]) -> M:
+        """The response. Raises OSError when the connection breaks."""
+        key = type(request).schema.key
+        assert key is not None, "only requests have an api key"
+        version = api(key).max_version
+        frame = await self._protocol.ask(encode_request(request, version, 1, "bench"))
+        _, found = decode_response(frame, key, version)
+        assert isinstance(found, response)
+        return found
+
+    def close(self) -> None:
+        if self._protocol.transport is not None:
+            self._protocol.transport.close()
+
+
+def _now_ms() -> int:
+    return int(time.monotonic() * 1000)
+
+
+class Fleet:
+    """`count` brokers that live until the context ends; each looks for the active controller."""
+
+    def __init__(self, count: int, cluster_id: str, ports: Sequence[int]) -> None:
+        self._ports = ports
+        self.heartbeats: list[float] = []
+        """How long each heartbeat took, s."""
+        self.brokers = [
+            BrokerLifecycle(
+                BrokerIdentity(
+                    number,
+                    cluster_id,
+                    Uuid(secrets.token_bytes(16)),
+                    (Listener("PLAINTEXT", HOST, 9092),),
+                    supported_features(),
+                    (Uuid(secrets.token_bytes(16)),),
+                    rack=f"rack-{number % RACKS}",
+                )
+            )
+            for number in range(FIRST_ID, FIRST_ID + count)
+        ]
+        self._lives: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Fleet:
+        self._lives = [asyncio.ensure_future(self._live(broker)) for broker in self.brokers]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for life in self._lives:
+            life.cancel()
+        await asyncio.gather(*self._lives, return_exceptions=True)
+
+    async def unfenced(self, timeout_s: float) -> None:
+        """Wait until every broker is in service. Raises TimeoutError."""
+        async with asyncio.timeout(timeout_s):
+            while any(broker.is_fenced for broker in self.brokers):
+                for life in self._lives:
+                    if life.done():
+                        life.result()  # raises what ended it
+                await asyncio.sleep(_PAUSE_S)
+
+    async def _live(self, broker: BrokerLifecycle) -> None:
+        broker.start(_now_ms())
+        broker.set_ready(_now_ms())
+        wire, turn = None, 0
+        try:
+            while not broker.ended:
+                due = broker.wake_at_ms
+                await asyncio.sleep(_PAUSE_S if due is None else max(due - _now_ms(), 0) / 1000)
+                request = broker.poll(_now_ms(), broker.epoch)
+                if request is None:
+                    continue
+                code = None
+                try:
+                    if wire is None:
+                        wire = await Wire.connect(self._ports[turn % len(self._ports)])
+                    response: Response
+                    if isinstance(request, BrokerHeartbeatRequest):
+                        start = time.perf_counter()
+                        response = await wire.ask(request, BrokerHeartbeatResponse)
+                        self.heartbeats.append(time.perf_counter() - start)
+                    else:
+                        response = await wire.ask(request, BrokerRegistrationResponse)
+                    code = response.error_code
+                    broker.received(response, _now_ms())
+                except OSError:
+                    broker.failed(_now_ms())
+                if wire is not None and code in (None, ErrorCode.NOT_CONTROLLER):
+                    wire.close()
+                    wire = None
+                if wire is None:
+                    turn += 1
+            raise AssertionError(f"broker {broker.identity.broker_id} ended: {broker.ended}")
+        finally:
+            if wire is not None:
+                wire.close()
