@@ -5,17 +5,23 @@ The clients are those of kafka-python. Each test leaves every node running.
 
 import signal
 import threading
+import time
+from contextlib import contextmanager
 
 import pytest
 
 from interop.kafka import Quorum
 from interop.process import wait_for
+from retries import DurabilityViolationError
+from time_budget import one_day_in
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 BROKERS = (11, 12, 13)
 PREFERRED = 0
 """ElectLeaders' election type."""
+SESSION_CHECK_S = 9 / 8
+"""How often a controller of either kind looks for expired sessions: what chance adds to a gap."""
 REPLICATED = {
     "offsets.topic.replication.factor": 3,
     "transaction.state.log.replication.factor": 3,
@@ -88,18 +94,24 @@ class Cluster:
             consumer.close()
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    programs = {1: "quorate", 2: "quorate", 3: "quorate"}
-    with Quorum(tmp_path_factory.mktemp("brokers"), programs) as quorum:
+@contextmanager
+def started(root, kind):
+    """Three controllers of a kind and three Java brokers."""
+    with Quorum(root, dict.fromkeys((1, 2, 3), kind)) as quorum:
         quorum.format()
         quorum.start()
-        quorum.leader()
+        quorum.leader(60)
         for broker in [quorum.add_broker(broker_id, REPLICATED) for broker_id in BROKERS]:
             broker.wait_until_started()
         made = Cluster(quorum)
         yield made
         made.admin.close()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with started(tmp_path_factory.mktemp("brokers"), "quorate") as made:
+        yield made
 
 
 def numbered(count, word="message"):
@@ -188,20 +200,22 @@ def test_a_deleted_topic_leaves_the_disks(cluster):
     assert "gone" not in cluster.admin.list_topics()
 
 
-def test_nothing_is_lost_or_doubled_when_controller_and_leader_are_killed(cluster):
-    """The active controller and the leader of the partition get SIGKILL at the same moment."""
-    cluster.create("precious", {0: [13, 11, 12]})
+def gap_when_controller_and_leader_are_killed(cluster, topic):
+    """The active controller and the leader of the partition get SIGKILL at the same moment.
+
+    Nothing is lost or doubled. Returns the producer's worst wait for an acknowledgement, s.
+    """
+    cluster.create(topic, {0: [13, 11, 12]})
     producer = cluster.producer(enable_idempotence=True, delivery_timeout_ms=120_000)
-    acknowledged = []
+    acknowledged, waits = [], []
     stop = threading.Event()
 
     def produce():
-        number = 0
         while not stop.is_set():
-            value = f"message {number}".encode()
-            producer.send("precious", value, partition=0).get(120)
+            value, start = f"message {len(acknowledged)}".encode(), time.monotonic()
+            producer.send(topic, value, partition=0).get(120)
+            waits.append(time.monotonic() - start)
             acknowledged.append(value)
-            number += 1
 
     thread = threading.Thread(target=produce)
     thread.start()
@@ -222,7 +236,23 @@ def test_nothing_is_lost_or_doubled_when_controller_and_leader_are_killed(cluste
     controller.start()
     broker.start()
     broker.wait_until_started()
-    assert cluster.read("precious") == acknowledged == numbered(len(acknowledged))
+    if cluster.read(topic) != acknowledged or acknowledged != numbered(len(acknowledged)):
+        raise DurabilityViolationError(f"{len(acknowledged)} messages acknowledged, others read")
     cluster.wait_for_partition(
-        "precious", lambda row: set(row["isr_nodes"]) == set(BROKERS), "broker 13 to catch up"
+        topic, lambda row: set(row["isr_nodes"]) == set(BROKERS), "broker 13 to catch up"
     )
+    cluster.quorum.wait_for_commit_by_all(60)
+    return max(waits)
+
+
+def test_nothing_is_lost_or_doubled_when_controller_and_leader_are_killed(cluster):
+    gap_when_controller_and_leader_are_killed(cluster, "precious")
+
+
+@one_day_in(3, 1)
+def test_that_gap_is_no_longer_than_with_java_controllers(cluster, tmp_path):
+    ours = gap_when_controller_and_leader_are_killed(cluster, "gap")
+    with started(tmp_path, "java") as other:
+        theirs = gap_when_controller_and_leader_are_killed(other, "gap")
+    print(f"worst gap of the producer: Quorate {ours:.2f} s, Java {theirs:.2f} s")
+    assert ours <= theirs + SESSION_CHECK_S
