@@ -184,6 +184,16 @@ def test_features(quorum, words):
     assert mine.stderr == kafkas.stderr
 
 
+def test_the_shell_shows_kafkas_committed_metadata(quorum):
+    run = ours("metadata-shell", "-C", quorum.bootstrap, "cat", "/control/leader/id")
+    assert (run.returncode, run.stdout) == (0, f"{quorum.leader().id}\n"), run
+    assert run.stderr.startswith(f"Cluster {quorum.cluster_id}, leader {quorum.leader().id}: ")
+    run = ours("metadata-shell", "-C", quorum.bootstrap, "ls", "/image/cluster/brokers")
+    assert (run.returncode, run.stdout.split()) == (0, ["5"]), run
+    run = ours("metadata-shell", "-C", quorum.nodes[5].address, "ls")
+    assert run.returncode == 1 and "must name controller listeners" in run.stderr, run
+
+
 def test_describe_survives_the_leaders_death(quorum):
     """Asked while an election runs, the tool waits for the new leader instead of failing."""
     leader = quorum.leader()

@@ -10,11 +10,11 @@ import pytest
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, OffsetAndEpoch
+from quorate.client import leader as leader_module
 from quorate.client.connection import ConnectError
-from quorate.spark.stream import live_leader
-from quorate.spark.stream.live import LogFetcher
+from quorate.client.leader import Controllers
+from quorate.spark.stream.live import LogDivergedError, StreamFetcher, UnreachableError
 from quorate.spark.stream.live_feed import LiveFeed
-from quorate.spark.stream.live_leader import Controllers, LogDivergedError, UnreachableError
 from quorate.wire.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
 from quorate.wire.messages.fetch import FetchRequest, FetchResponse
 from quorate.wire.schema import Message
@@ -39,8 +39,8 @@ class Cluster:
     def controllers(self, *bootstrap: int, timeout_ms: int = 10_000) -> Controllers:
         return Controllers(tuple(map(address, bootstrap)), timeout_ms=timeout_ms)
 
-    def observer(self, *bootstrap: int) -> LogFetcher:
-        return LogFetcher(self.controllers(*bootstrap), monotonic=lambda: self.now)
+    def observer(self, *bootstrap: int) -> StreamFetcher:
+        return StreamFetcher(self.controllers(*bootstrap), monotonic=lambda: self.now)
 
     def feed(self, *bootstrap: int) -> LiveFeed:
         return LiveFeed(self.controllers(*bootstrap), lambda: self.now)
@@ -104,8 +104,8 @@ class MadeUp:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     found = Cluster({1: (1, 1)}, {1})
-    monkeypatch.setattr(live_leader, "time", SimpleNamespace(sleep=found.sleep))
-    monkeypatch.setattr(live_leader, "Connection", lambda to, *_: MadeUp(found, to))
+    monkeypatch.setattr(leader_module, "time", SimpleNamespace(sleep=found.sleep))
+    monkeypatch.setattr(leader_module, "Connection", lambda to, *_: MadeUp(found, to))
     yield found
 
 
@@ -130,7 +130,7 @@ def test_controllers_are_asked_for_on_a_new_connection_though_the_cluster_is_nam
 ):
     cluster.registered |= {2}
     named = Controllers((address(1),), cluster_id="cluster-a", timeout_ms=10_000)
-    with LogFetcher(named, monotonic=lambda: cluster.now) as observer:
+    with StreamFetcher(named, monotonic=lambda: cluster.now) as observer:
         observer.fetch(0)
         gone(cluster, 1)
         cluster.belief[2] = (2, 2)
@@ -161,7 +161,7 @@ def test_a_task_knows_the_controllers_that_the_driver_knows(cluster: Cluster):
     (part,) = feed.parts(BEGIN, OffsetAndEpoch(10, 1), 100)
     gone(cluster, 1)
     cluster.belief[2] = (2, 2)
-    with LogFetcher(part.controllers, part.leader, lambda: cluster.now) as observer:
+    with StreamFetcher(part.controllers, part.leader, lambda: cluster.now) as observer:
         assert observer.fetch(0).leader_id == 2
 
 

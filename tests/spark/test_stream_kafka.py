@@ -11,7 +11,7 @@ from interop.checks import dump
 from interop.kafka import Quorum
 from interop.process import wait_for
 from interop.test_cleaning import SMALL, CleaningJava
-from quorate.spark.stream.live_leader import WrongQuorumError
+from quorate.spark.stream.live import WrongQuorumError
 from spark.streams import (
     Stream,
     alive,

@@ -17,8 +17,8 @@ from interop.process import free_port, wait_for
 from interop.test_cleaning import SMALL, CleaningQuorate, segments
 from quorate.spark.files.paths import SourceError
 from quorate.spark.jobs.follow import _clusters
+from quorate.spark.stream.live import LogDivergedError, UnreachableError, WrongQuorumError
 from quorate.spark.stream.live_feed import LiveFeed
-from quorate.spark.stream.live_leader import LogDivergedError, UnreachableError, WrongQuorumError
 from quorate.spark.stream.options import parse_stream_options
 from spark.streams import (
     Stream,

@@ -19,7 +19,7 @@ from quorate.spark.data_source import FORMAT
 from quorate.spark.files.archives import FileGoneError
 from quorate.spark.files.paths import SourceError
 from quorate.spark.jobs.follow import QueryFailedError, failure, follow_clusters
-from quorate.spark.stream.live_leader import LogDivergedError
+from quorate.spark.stream.live import LogDivergedError
 from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.store import WarehouseWriteError
 from quorate.spark.tables.warehouse import open_store
@@ -260,9 +260,9 @@ def test_the_error_that_ends_a_stream_is_one_line_with_its_exit_code(
     ("cause", "kind", "says"),
     [
         ("Traceback (most recent call last):\n  File \"x\", line 1\n"
-         "quorate.spark.stream.live_leader.LogDivergedError: another log", SourceError, "another log"),
+         "quorate.spark.stream.live.LogDivergedError: another log", SourceError, "another log"),
         ("Traceback (most recent call last):\n  File \"x\", line 1\n"
-         "quorate.spark.stream.live_leader.UnreachableError: c: nobody", QueryFailedError, "c: nobody"),
+         "quorate.spark.stream.live.UnreachableError: c: nobody", QueryFailedError, "c: nobody"),
         ("Python worker failed to connect back. SQLSTATE: XXKST", QueryFailedError,
          "the query failed: Python worker failed to connect back. SQLSTATE: XXKST"),
         ("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs "

@@ -16,7 +16,7 @@ from quorate.spark.data_source import MetadataLogSource
 from quorate.spark.files.archives import FileGoneError
 from quorate.spark.files.paths import SourceError
 from quorate.spark.jobs.follow import FollowSummary
-from quorate.spark.stream.live_leader import LogDivergedError, UnreachableError
+from quorate.spark.stream.live import LogDivergedError, UnreachableError
 from quorate.spark.stream.options import END, WAIT, parse_stream_options
 from quorate.spark.stream.reader import poll_each
 from quorate.spark.stream.tail_feed import TailedDirectories, TailFeed, skipped_archives

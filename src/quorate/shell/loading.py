@@ -54,6 +54,8 @@ class Until:
 
 
 NO_END = Until()
+EMPTY = MetadataView(Loader().published, ControlView(ControlState(0, None)))
+"""The view of a log without a record."""
 
 
 def load_snapshot(path: str) -> MetadataView:
@@ -71,14 +73,19 @@ def load_snapshot(path: str) -> MetadataView:
                 "--directory"
             )
         snapshot_id = OffsetAndEpoch(0, 0)
-    reader, timestamp_ms = SnapshotReader(), -1
+    with open(path, "rb") as file:
+        return snapshot_view(snapshot_id, file.fileno(), path)
+
+
+def snapshot_view(snapshot_id: OffsetAndEpoch, descriptor: int, name: str) -> MetadataView:
+    """The view of a snapshot in an open file. Raises LoadError, which begins with `name`."""
+    reader = SnapshotReader()
     builder: SnapshotBuilder | None = None
-    with _errors_of(path), open(path, "rb") as file, _without_collections():
-        for view in _batches(file.fileno()):
+    with errors_of(name), _without_collections():
+        for view in _batches(descriptor):
             records = reader.add(view)
             if builder is None:
-                timestamp_ms = _header_time(view)
-                builder = SnapshotBuilder(snapshot_id, timestamp_ms)
+                builder = SnapshotBuilder(snapshot_id, _header_time(view))
             builder.feed(records)
         reader.finish()
         assert builder is not None, "a finished snapshot has a batch"
@@ -109,14 +116,14 @@ def load_directory(path: str, until: Until = NO_END) -> MetadataView:
         if number + 1 < len(segments) and segments[number + 1][0] <= loader.next_offset:
             continue
         last = number + 1 == len(segments)
-        with _errors_of(str(folder / name)), open(folder / name, "rb") as file:
+        with errors_of(str(folder / name)), open(folder / name, "rb") as file:
             for batch in _batches(file.fileno(), cut_tail=last):
                 if batch.last_offset < loader.next_offset:
                     continue
                 if until.excludes(batch):
                     return MetadataView(loader.published, control)
                 _check_place(loader, batch, until, folder / name)
-                control = _with_controls(control, batch)
+                control = with_controls(control, batch)
                 loader.feed(log_batch(batch))
     if until.offset is not None and until.offset >= loader.next_offset:
         raise LoadError(
@@ -168,12 +175,12 @@ def _newest_snapshot(folder: Path, until: Until) -> MetadataView:
         if until.timestamp_ms is not None and _time_of(folder / name) > until.timestamp_ms:
             continue
         return load_snapshot(str(folder / name))
-    return MetadataView(Loader().published, ControlView(ControlState(0, None)))
+    return EMPTY
 
 
 def _time_of(path: Path) -> int:
     """lastContainedLogTimestamp of a snapshot, ms."""
-    with _errors_of(str(path)), open(path, "rb") as file:
+    with errors_of(str(path)), open(path, "rb") as file:
         return _header_time(next(iter(_batches(file.fileno()))))
 
 
@@ -184,7 +191,8 @@ def _header_time(view: BatchView) -> int:
     return -1
 
 
-def _with_controls(control: ControlView, batch: BatchView) -> ControlView:
+def with_controls(control: ControlView, batch: BatchView) -> ControlView:
+    """The control state after a batch."""
     for record in control_records(batch) if batch.is_control else ():
         state = control.state
         if isinstance(record, LeaderChange):
@@ -209,8 +217,8 @@ def _batches(descriptor: int, *, cut_tail: bool = False) -> Iterator[BatchView]:
 
 
 @contextmanager
-def _errors_of(path: str) -> Iterator[None]:
-    """Name the file in errors of its content."""
+def errors_of(path: str) -> Iterator[None]:
+    """Name the file, or another source, in errors of its content."""
     try:
         yield
     except (FormatError, ReplayError) as error:

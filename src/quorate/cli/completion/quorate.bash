@@ -154,7 +154,7 @@ _quorate_command() {
     "quorate metadata-shell")
       commands=''
       flags='--redact --json -h --help --version --json-schema'
-      valued='-s --snapshot -d --directory --at-offset --at-time' ;;
+      valued='-s --snapshot -d --directory -C -q --controllers --bootstrap-controller --bootstrap-controllers --config --command-config --timeout --at-offset --at-time' ;;
     "quorate pipeline")
       commands='ingest stream history who audit report compact repair campaign campaign-report'
       flags='-h --help --version'

@@ -1,13 +1,12 @@
 """The streaming source `spark.readStream.format("quorate-metadata")`: committed records.
 
-reader       the stream reader that Spark calls: offsets, admission control, partitions
-options      the options of the stream, parsed and checked
-feed         the interface of a committed log that a stream reads in partitions
-live         Fetch and FetchSnapshot requests to a running quorum
-live_leader  finds the leader of the quorum and sends requests to it
-live_feed    a running quorum as a feed
-tail         log directories that grow: their ends, and which offsets are committed
-tail_feed    log directories as a feed
+reader     the stream reader that Spark calls: offsets, admission control, partitions
+options    the options of the stream, parsed and checked
+feed       the interface of a committed log that a stream reads in partitions
+live       the observer of `quorate.client`, with errors of the pipeline
+live_feed  a running quorum as a feed
+tail       log directories that grow: their ends, and which offsets are committed
+tail_feed  log directories as a feed
 """
 
 from __future__ import annotations

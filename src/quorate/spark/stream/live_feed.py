@@ -9,6 +9,8 @@ from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Final
 
 from quorate.base.ids import Address, OffsetAndEpoch
+from quorate.client.leader import Controllers
+from quorate.client.log_fetcher import Fetched, LogFetcher
 from quorate.formats.files import segment_name, snapshot_name
 from quorate.spark.decode.rows import Origin
 from quorate.spark.files.paths import SourceFile, TransientError
@@ -17,8 +19,7 @@ from quorate.spark.source.options import SourceOptions
 from quorate.spark.source.plan import FileRange
 from quorate.spark.source.read import with_missing_offsets
 from quorate.spark.stream.feed import LogBounds, RowMaker, StreamFeed, StreamPart
-from quorate.spark.stream.live import Fetched, LogFetcher
-from quorate.spark.stream.live_leader import ANOTHER_LOG, Controllers, LogDivergedError
+from quorate.spark.stream.live import ANOTHER_LOG, LogDivergedError, StreamFetcher
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +37,7 @@ class LiveFeed(StreamFeed):
         self, controllers: Controllers, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self.name = f"controllers {controllers}"
-        self._fetcher = LogFetcher(controllers, monotonic=monotonic)
+        self._fetcher = StreamFetcher(controllers, monotonic=monotonic)
         self._verified: OffsetAndEpoch | None = None
 
     def identify(self, timeout_ms: int) -> str:
@@ -115,7 +116,7 @@ class LivePart(StreamPart):
     def read(self, rows: SourceOptions) -> Iterator[pa.RecordBatch]:
         maker = RowMaker(rows, self.start, self.end)
         tries = 0
-        with LogFetcher(self.controllers, self.leader) as fetcher:
+        with StreamFetcher(self.controllers, self.leader) as fetcher:
             while maker.next < self.end.offset:
                 before = maker.next
                 got = fetcher.read(maker.next)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from quorate.client.config import BootstrapError, client_config
+from quorate.client.leader import Controllers
 from quorate.spark.files.paths import SourceError
 from quorate.spark.source.options import SourceOptions, number, parse_options
-from quorate.spark.stream.live_leader import Controllers
 
 BOOTSTRAP: Final = "bootstrap.controllers"
 _CLUSTER: Final = "clusterid"

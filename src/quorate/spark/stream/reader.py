@@ -37,8 +37,8 @@ from pyspark.sql.streaming.datasource import (
 from quorate.base.ids import OffsetAndEpoch
 from quorate.spark.files.paths import SourceError
 from quorate.spark.stream.feed import BEGIN, LogBounds, StreamFeed, StreamPart
+from quorate.spark.stream.live import UnreachableError
 from quorate.spark.stream.live_feed import LiveFeed
-from quorate.spark.stream.live_leader import UnreachableError
 from quorate.spark.stream.options import LATEST, WAIT, StreamOptions
 from quorate.spark.stream.tail_feed import TailedDirectories, TailFeed
 

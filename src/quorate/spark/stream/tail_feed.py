@@ -25,7 +25,7 @@ from quorate.spark.source.options import SourceOptions
 from quorate.spark.source.plan import FileRange, logs_of
 from quorate.spark.source.read import with_missing_offsets
 from quorate.spark.stream.feed import LogBounds, RowMaker, StreamFeed, StreamPart
-from quorate.spark.stream.live_leader import LogDivergedError
+from quorate.spark.stream.live import LogDivergedError
 from quorate.spark.stream.options import END, MAJORITY, StreamOptions
 from quorate.spark.stream.tail import TailedLog, majority_end, snapshot_end
 

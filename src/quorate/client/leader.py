@@ -1,7 +1,7 @@
 """A client of the leader of a running quorum: it asks controllers until one answers as the leader.
 
-The client remembers the controllers that others name. So a stream goes on when all controllers of
-the option bootstrap.controllers have been replaced.
+The client remembers the controllers that others name. So it goes on when all controllers of
+bootstrap.controllers have been replaced.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 
-from quorate.base.errors import ErrorCode
+from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import METADATA_TOPIC, Address
 from quorate.client.connection import (
     ClientError,
+    ClientSecurity,
     Connection,
+    LoginError,
     NoResponseError,
     UnsupportedVersionError,
 )
-from quorate.spark.files.paths import SourceError, TransientError
 from quorate.wire.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
 from quorate.wire.messages.fetch import FetchResponse, FetchSnapshotResponse
 from quorate.wire.schema import Message
 
-CLIENT_ID: Final = "quorate-spark"
 _CONTROLLERS: Final = 2
 _CONNECT_MS: Final = 5_000
 _ANSWER_MS: Final = 30_000
@@ -44,7 +44,11 @@ _NOT_LEADING: Final = frozenset(
 M = TypeVar("M", FetchResponse, FetchSnapshotResponse)
 
 
-class UnreachableError(TransientError):
+class LeaderError(QuorateError):
+    """The leader cannot be asked."""
+
+
+class UnreachableError(LeaderError):
     """No leader of the quorum answered in time; `reasons` names each address and its failure."""
 
     def __init__(self, what: str, reasons: str) -> None:
@@ -55,32 +59,28 @@ class UnreachableError(TransientError):
         return type(self), (self.what, self.reasons)
 
 
-class WrongQuorumError(SourceError):
+class WrongQuorumError(LeaderError):
     """The node that answered is of another cluster, is a broker, or does not speak Kafka."""
 
 
-class LogDivergedError(SourceError):
-    """The log of the quorum is not the log that the stream has read."""
-
-
-ANOTHER_LOG: Final = (
-    "Committed records are lost, or this is another cluster. The rows that were read stay as they "
-    "are; find the cause before you start with a new checkpoint"
-)
+class LogDivergedError(LeaderError):
+    """The log of the quorum is not the log that was read before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Controllers:
-    """The controllers of one cluster, as the options name them; picklable."""
+    """The controllers of one cluster, as the caller names them; picklable without `security`."""
 
     bootstrap: tuple[Address, ...]
     label: str = ""
     cluster_id: str | None = None
     """None until it is known; then the first request asks for it."""
     timeout_ms: int = 60_000
-    """How long the stream waits for a leader."""
+    """How long to wait for a leader."""
     known: tuple[tuple[int, Address], ...] = ()
     """(node id, address) of the controllers that the cluster itself has named."""
+    security: ClientSecurity | None = None
+    """What a connection needs before its first request; None for PLAINTEXT."""
 
     def __str__(self) -> str:
         named = f"{self.label} " if self.label else ""
@@ -102,7 +102,21 @@ class _OlderLeader:
 
 
 class LeaderClient:
-    """Sends requests to the leader of one quorum and finds that leader. The caller closes it."""
+    """Sends requests to the leader of one quorum and finds that leader. The caller closes it.
+
+    A subclass may replace the errors by its own subclasses of them.
+    """
+
+    client_id: ClassVar[str] = "quorate-observer"
+    unreachable: ClassVar[type[UnreachableError]] = UnreachableError
+    wrong_quorum: ClassVar[type[WrongQuorumError]] = WrongQuorumError
+    log_diverged: ClassVar[type[LogDivergedError]] = LogDivergedError
+    another_log: ClassVar[str] = (
+        "Committed records are lost, or this is another cluster: find the cause, then start again"
+    )
+    """What a LogDivergedError means, and what to do."""
+    cluster_id_from: ClassVar[str] = "another of these controllers belongs to"
+    """Which other place names the cluster id, in an error."""
 
     def __init__(
         self,
@@ -141,7 +155,7 @@ class LeaderClient:
         return None if self._address is None else (self._address, self._epoch)
 
     def known_controllers(self) -> Controllers:
-        """The controllers of the options, with the cluster id and those named since."""
+        """The given controllers, with the cluster id and those named since."""
         known = tuple(self._known.items())
         return replace(self.controllers, cluster_id=self.cluster_id, known=known)
 
@@ -162,7 +176,7 @@ class LeaderClient:
         2. A node that is not the leader names it, or an error moves on to the next candidate.
         3. After each candidate had its turn, wait `_BACKOFF_S` between attempts, until the timeout.
 
-        Raises UnreachableError, WrongQuorumError, LogDivergedError.
+        Raises UnreachableError, WrongQuorumError, LogDivergedError, LoginError.
         """
         patience = self.controllers.timeout_ms if timeout_ms is None else timeout_ms
         deadline = self._now() + patience / 1000
@@ -172,6 +186,8 @@ class LeaderClient:
                 found = self._attempt(make(self._epoch), kind, partition_of)
                 if found is not None:
                     return found
+            except LoginError:
+                raise
             except ClientError as error:
                 self._drop_connection(error)
             tries += 1
@@ -210,14 +226,14 @@ class LeaderClient:
     def _handle_error(self, address: Address, code: ErrorCode) -> None:
         """Raise an error that no other controller can help with; else drop the connection."""
         if code == ErrorCode.INCONSISTENT_CLUSTER_ID:
-            raise WrongQuorumError(
-                f"the controller {address} is not of the cluster {self.cluster_id}: the checkpoint "
-                "or the option clusterId names another cluster than these controllers belong to"
+            raise self.wrong_quorum(
+                f"the controller {address} is not of the cluster {self.cluster_id}, which "
+                f"{self.cluster_id_from}"
             )
         if code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
-            raise WrongQuorumError(_no_controller(address))
+            raise self.wrong_quorum(_no_controller(address))
         if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            raise WrongQuorumError(
+            raise self.wrong_quorum(
                 f"{address} refuses the request: {code.name} (it needs ClusterAction on Cluster)"
             )
         self._drop_connection(NoResponseError(f"{address} answered {code.name}"))
@@ -272,7 +288,9 @@ class LeaderClient:
             if self._address is None:
                 self._address = places[self._next % len(places)]
                 self._next += 1
-            connection = Connection(self._address, CLIENT_ID, _CONNECT_MS)
+            connection = Connection(
+                self._address, self.client_id, _CONNECT_MS, self.controllers.security
+            )
             try:
                 self._check_cluster(connection)
             except BaseException:
@@ -294,6 +312,8 @@ class LeaderClient:
         except UnsupportedVersionError:
             # KIP-919 is not there: the client knows the leaders that it met, and bootstrap
             self._described = self._now()
+        except LoginError:
+            raise
         except ClientError:
             self.close()
 
@@ -315,10 +335,10 @@ class LeaderClient:
         try:
             response = self._describe(connection)
         except UnsupportedVersionError as error:
-            raise WrongQuorumError(_no_controller(address) + f" ({error})") from None
+            raise self.wrong_quorum(_no_controller(address) + f" ({error})") from None
         code = ErrorCode.of(response.error_code)
         if code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:
-            raise WrongQuorumError(_no_controller(address))
+            raise self.wrong_quorum(_no_controller(address))
         if code != ErrorCode.NONE:
             raise NoResponseError(
                 f"{address} cannot name its cluster yet: {response.error_message or code.name}"
@@ -331,15 +351,14 @@ class LeaderClient:
         # Half of the timeout: long enough for a deposed leader to step down (see
         # _note_older_leader), so a leader that still leads the older epoch has another log.
         if older is not None and self._now() - older.since >= self.controllers.timeout_ms / 2000:
-            return LogDivergedError(
+            return self.log_diverged(
                 f"controllers {self.controllers}: {older.leader} leads {self.cluster_id} in epoch "
-                f"{older.epoch}, and no controller knows epoch {self._epoch}, which this stream has "
-                f"read. "
-                f"{ANOTHER_LOG}"
+                f"{older.epoch}, and no controller knows epoch {self._epoch}, which was read "
+                f"before. {self.another_log}"
             )
         reasons = "; ".join(self._failures.values()) or "no controller knows a leader"
         what = f"controllers {self.controllers}: no leader answered within {timeout_ms} ms"
-        return UnreachableError(what, reasons)
+        return self.unreachable(what, reasons)
 
 
 def _no_controller(address: Address) -> str:
