@@ -19,6 +19,7 @@ from quorate.server.meters import Histogram, Meters, Windowed
 from quorate.server.metric_table import STATES
 from quorate.server.metrics import ALL_METRICS as DEFINITIONS
 from quorate.server.metrics import MetricsPage, NodeCollector
+from quorate.server.web import Question
 from quorate.wire.messages import AlterClientQuotasRequest
 
 PAGE = Path(__file__).parents[2] / "docs/metrics.md"
@@ -71,7 +72,7 @@ class Measured:
 
     def scrape(self, node):
         """Every sample of a node's page: (name, labels) -> value."""
-        page = self.pages[node.node_id]({})
+        page = self.pages[node.node_id](Question({}, {}))
         return {
             (sample.name, *sample.labels.values()): sample.value
             for family in text_string_to_metric_families(page.body.decode())
@@ -117,7 +118,7 @@ def test_a_leader_shows_every_metric_and_a_follower_all_but_the_leaders(measured
     kinds = {d.name.removesuffix("_total"): d.kind for d in DEFINITIONS}
 
     def shown(node):
-        page = measured.pages[node.node_id]({}).body.decode()
+        page = measured.pages[node.node_id](Question({}, {})).body.decode()
         families = text_string_to_metric_families(page)
         return {f.name: f.type for f in families if not f.name.startswith("process_")}
 
@@ -143,7 +144,9 @@ def test_names_are_derived_from_kafkas(definition):
 
 
 def test_openmetrics_is_negotiated(measured):
-    page = measured.pages[1]({"accept": "application/openmetrics-text; version=1.0.0"})
+    page = measured.pages[1](
+        Question({"accept": "application/openmetrics-text; version=1.0.0"}, {})
+    )
     assert page.content_type.startswith("application/openmetrics-text")
     names = {family.name for family in parse_openmetrics(page.body.decode())}
     assert RAFT + "current_epoch" in names

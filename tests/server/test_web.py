@@ -28,13 +28,14 @@ class Site:
     async def __aexit__(self, *_):
         self.server.close()
 
-    def hello(self, headers):
-        return Page(HTTPStatus.OK, "text/plain", f"hello {headers.get('accept', '')}".encode())
+    def hello(self, question):
+        hello = f"hello {question.headers.get('accept', '')}{question.query.get('to', '')}"
+        return Page(HTTPStatus.OK, "text/plain", hello.encode())
 
-    def broken(self, headers):
+    def broken(self, question):
         raise ValueError("a defect")
 
-    def large(self, headers):
+    def large(self, question):
         return Page(HTTPStatus.OK, "text/plain", bytes(4 * 1024 * 1024))
 
     async def connect(self):
@@ -242,3 +243,9 @@ async def until(condition):
     async with asyncio.timeout(5):
         while not condition():
             await asyncio.sleep(0.001)
+
+
+@run
+async def test_a_page_gets_the_parameters_of_the_query(site):
+    answer = await site.exchange(get("/hello?to=a%20b&x", LAST))
+    assert answer.endswith(b"hello a b")

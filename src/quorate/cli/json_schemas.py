@@ -65,6 +65,10 @@ _TOKEN: Final = _object(
     maxTimestamp=NUMBER,
 )
 _EXPIRY: Final = _object(expiryTimestamp=NUMBER)
+_EVENT: Final = _object(
+    time=TEXT, node=NUMBER, epoch=NUMBER, request=TEXT, principal=_MAYBE_TEXT, result=TEXT
+)
+"""Those fields of the audit trail that every entry has; docs/operations.md describes all."""
 _UNREGISTERED: Final = _object(id=NUMBER, unregistered=FLAG)
 _NODE: Final = {"id": NUMBER, "host": TEXT, "port": NUMBER, "rack": _MAYBE_TEXT}
 _PLAN: Final = _object(
@@ -158,6 +162,8 @@ _COMMANDS: Final[Mapping[str, Mapping[str, Schema]]] = {
                 remedy=_MAYBE_TEXT,
             )
         ),
+        "events": _list(_EVENT),
+        "events-line": _EVENT,
         "unregister": _UNREGISTERED,
         "unregister-controller": _UNREGISTERED,
         "api-versions": _list(

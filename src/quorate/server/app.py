@@ -360,11 +360,12 @@ async def serve_pages(
     meters: Meters,
     certificates: Callable[[], Certificates] = dict,
 ) -> WebServer:
-    """Serve `/metrics`, `/healthz` and `/readyz` on a bound socket."""
+    """Serve `/metrics`, `/healthz`, `/readyz`, and `/audit` where there is a trail, on a bound socket."""
     # Imported here: the Prometheus client costs time and 7 MB, and most nodes have no metrics page.
+    from quorate.server.audit_page import AuditPage
     from quorate.server.health import Health
     from quorate.server.metrics import MetricsPage, NodeCollector
-    from quorate.server.web import WebServer
+    from quorate.server.web import Route, WebServer
 
     acceptor = driver.acceptor
 
@@ -373,17 +374,17 @@ async def serve_pages(
 
     health = Health(driver, controller.replica, meters, detail)
     collector = NodeCollector(controller, meters, present, acceptor, certificates)
-    server = WebServer(
-        asyncio.get_running_loop(),
-        {
-            "/metrics": MetricsPage(collector),
-            "/healthz": lambda headers: health.health_page(),
-            "/readyz": lambda headers: health.ready_page(),
-        },
-    )
+    routes: dict[str, Route] = {
+        "/metrics": MetricsPage(collector),
+        "/healthz": lambda _: health.health_page(),
+        "/readyz": lambda _: health.ready_page(),
+    }
+    if driver.audit is not None:
+        routes["/audit"] = AuditPage(driver.audit)
+    server = WebServer(asyncio.get_running_loop(), routes)
     await server.listen(sock)
     host, port = sock.getsockname()[:2]
-    LOG.info("Metrics on %s, paths /metrics, /healthz and /readyz", Address(host, port))
+    LOG.info("Metrics on %s, paths %s", Address(host, port), ", ".join(routes))
     return server
 
 

@@ -39,6 +39,8 @@ class AuditLog:
         that stay in memory.
         """
         self.recent: deque[AuditEntry] = deque(maxlen=entries)
+        self.written = 0
+        """How many entries were written since the start; `recent` has the last of them."""
         self._folder = folder
         self._max_bytes = max_bytes
         self._max_files = max_files
@@ -61,6 +63,7 @@ class AuditLog:
         for entry in entries:
             whole = {"time": moment, "node": node_id, "epoch": epoch, **entry}
             self.recent.append(whole)
+            self.written += 1
             lines += json.dumps(whole, separators=(",", ":")).encode() + _NEWLINE
         try:
             if self._file is None:
@@ -112,13 +115,28 @@ def _write_all(file: int, data: bytes) -> None:
 
 def read_entries(folder: Path) -> list[AuditEntry]:
     """All entries on disk, the oldest first; a line that was cut off is left out."""
+    return [
+        entry
+        for path in reversed(trail_files(folder))
+        if path.exists()
+        for entry in parse_entries(path.read_bytes())
+    ]
+
+
+def trail_files(folder: Path) -> list[Path]:
+    """The files of a trail, the newest first: a rotation only moves entries to a later one."""
+    older = (path for path in folder.glob("audit.*.jsonl") if path.name.split(".")[1].isdecimal())
+    return [folder / FILE, *sorted(older, key=lambda path: int(path.name.split(".")[1]))]
+
+
+def parse_entries(data: bytes) -> list[AuditEntry]:
+    """The entries of lines; a line that was cut off is left out."""
     found: list[AuditEntry] = []
-    numbered = sorted(folder.glob("audit.*.jsonl"), key=lambda path: -int(path.name.split(".")[1]))
-    for path in (*numbered, folder / FILE):
-        if path.exists():
-            for line in path.read_bytes().splitlines():
-                try:
-                    found.append(json.loads(line))
-                except ValueError:
-                    continue
+    for line in data.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict):
+            found.append(entry)
     return found

@@ -6,7 +6,7 @@ Imported only with a metrics listener: the Prometheus client costs 7 MB.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
 from typing import Final
 
@@ -35,7 +35,7 @@ from quorate.server.metric_table import (
     Scrape,
     Value,
 )
-from quorate.server.web import Page
+from quorate.server.web import Page, Question
 
 ALL_METRICS: Final = (*DEFINITIONS, *BROKER_METRICS, *CONTROLLER_METRICS)
 
@@ -93,8 +93,8 @@ class MetricsPage:
         self.registry.register(collector)
         ProcessCollector(registry=self.registry)
 
-    def __call__(self, headers: Mapping[str, str]) -> Page:
-        encode, content_type = choose_encoder(headers.get("accept", ""))
+    def __call__(self, question: Question) -> Page:
+        encode, content_type = choose_encoder(question.headers.get("accept", ""))
         return Page(HTTPStatus.OK, content_type, encode(self.registry))
 
 

@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final, NamedTuple, cast
+from urllib.parse import parse_qsl
 
 from quorate.server.logs import LOG
 
@@ -31,8 +32,17 @@ class Page(NamedTuple):
     body: bytes
 
 
-Route = Callable[[Mapping[str, str]], Page]
-"""Gets the request's headers, with names in lower case. It runs on the loop: it must be quick."""
+class Question(NamedTuple):
+    """What a request says besides its path."""
+
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    query: Mapping[str, str]
+    """The parameters after `?`; the last value of each."""
+
+
+Route = Callable[[Question], Page]
+"""Runs on the loop: it must be quick."""
 
 
 class _RefusedError(Exception):
@@ -89,15 +99,16 @@ class WebServer:
             del self.connections[connection]
             self.connections[connection] = None
 
-    def answer(self, method: str, path: str, headers: Mapping[str, str]) -> Page:
+    def answer(self, method: str, target: str, headers: Mapping[str, str]) -> Page:
         """The page of a request, or an error page: 404, 405 or 500."""
+        path, _, query = target.partition("?")
         route = self.routes.get(path)
         if route is None:
             return _plain(HTTPStatus.NOT_FOUND, f"Pages: {', '.join(self.routes)}")
         if method not in ("GET", "HEAD"):
             return _plain(HTTPStatus.METHOD_NOT_ALLOWED, "Only GET and HEAD")
         try:
-            return route(headers)
+            return route(Question(headers, dict(parse_qsl(query))))
         except Exception:
             # A monitoring request must not stop the node.
             LOG.exception("Cannot render the page %s", path)
@@ -172,7 +183,7 @@ class _Connection(asyncio.Protocol):
             raise _RefusedError(HTTPStatus.BAD_REQUEST, "Not an HTTP/1.0 or HTTP/1.1 request")
         method, target, minor = match.groups()
         headers = _headers(lines)
-        page = self._server.answer(method, target.partition("?")[0], headers)
+        page = self._server.answer(method, target, headers)
         has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
         if has_body and page.status is HTTPStatus.OK:
             raise _RefusedError(HTTPStatus.BAD_REQUEST, "Request bodies are not supported")

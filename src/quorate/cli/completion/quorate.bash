@@ -9,7 +9,7 @@ _quorate_command() {
       valued='' ;;
     "quorate quickstart")
       commands=''
-      flags='--tour --with-broker -h --help --version'
+      flags='--tour --with-broker --secure -h --help --version'
       valued='--data --controllers' ;;
     "quorate server-start")
       commands=''
@@ -104,7 +104,7 @@ _quorate_command() {
       flags='--json --list --add --remove --cluster --producer --consumer --idempotent --force -h --help --version --json-schema'
       valued='--bootstrap-server --bootstrap-controller --bootstrap-controllers --command-config --timeout --topic --group --transactional-id --delegation-token --user-principal --resource-pattern-type --operation --allow-principal --deny-principal --allow-host --deny-host --principal' ;;
     "quorate cluster")
-      commands='cluster-id unregister unregister-controller list-endpoints registrations api-versions'
+      commands='cluster-id unregister unregister-controller list-endpoints registrations events api-versions'
       flags='-h --help --version --json-schema'
       valued='' ;;
     "quorate cluster cluster-id")
@@ -127,6 +127,10 @@ _quorate_command() {
       commands=''
       flags='--json -h --help'
       valued='--bootstrap-server -b --bootstrap-controller --bootstrap-controllers -C --command-config -c --config --timeout' ;;
+    "quorate cluster events")
+      commands=''
+      flags='--failed --follow --json -h --help'
+      valued='--since --principal --api --topic' ;;
     "quorate cluster api-versions")
       commands=''
       flags='--json -h --help'

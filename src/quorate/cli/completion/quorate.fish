@@ -9,7 +9,7 @@ function __quorate_at
             set skip
         else if contains -- $word --timeout --bootstrap-server --bootstrap-controller --bootstrap-controllers --command-config --depth --epochs --leaps --backoffs --crashes --fails --losses --proposals --changes --out
             set skip 1
-        else if contains -- (string join -- / $place $word) 'quickstart' 'server-start' 'storage' 'storage/random-uuid' 'storage/format' 'storage/info' 'storage/check' 'storage/version-mapping' 'storage/feature-dependencies' 'metadata-quorum' 'metadata-quorum/describe' 'metadata-quorum/add-controller' 'metadata-quorum/remove-controller' 'metadata-quorum/alter' 'features' 'features/describe' 'features/upgrade' 'features/downgrade' 'features/disable' 'features/version-mapping' 'features/feature-dependencies' 'topics' 'configs' 'acls' 'cluster' 'cluster/cluster-id' 'cluster/unregister' 'cluster/unregister-controller' 'cluster/list-endpoints' 'cluster/registrations' 'cluster/api-versions' 'leader-election' 'reassign-partitions' 'log-dirs' 'delegation-tokens' 'dump-log' 'metadata-shell' 'pipeline' 'pipeline/ingest' 'pipeline/stream' 'pipeline/history' 'pipeline/who' 'pipeline/audit' 'pipeline/report' 'pipeline/compact' 'pipeline/repair' 'pipeline/campaign' 'pipeline/campaign-report' 'sim' 'sim/run' 'sim/replay' 'sim/plan' 'sim/campaign' 'sim/shrink' 'sim/scenario' 'sim/explore' 'sim/nemesis' 'completion'
+        else if contains -- (string join -- / $place $word) 'quickstart' 'server-start' 'storage' 'storage/random-uuid' 'storage/format' 'storage/info' 'storage/check' 'storage/version-mapping' 'storage/feature-dependencies' 'metadata-quorum' 'metadata-quorum/describe' 'metadata-quorum/add-controller' 'metadata-quorum/remove-controller' 'metadata-quorum/alter' 'features' 'features/describe' 'features/upgrade' 'features/downgrade' 'features/disable' 'features/version-mapping' 'features/feature-dependencies' 'topics' 'configs' 'acls' 'cluster' 'cluster/cluster-id' 'cluster/unregister' 'cluster/unregister-controller' 'cluster/list-endpoints' 'cluster/registrations' 'cluster/events' 'cluster/api-versions' 'leader-election' 'reassign-partitions' 'log-dirs' 'delegation-tokens' 'dump-log' 'metadata-shell' 'pipeline' 'pipeline/ingest' 'pipeline/stream' 'pipeline/history' 'pipeline/who' 'pipeline/audit' 'pipeline/report' 'pipeline/compact' 'pipeline/repair' 'pipeline/campaign' 'pipeline/campaign-report' 'sim' 'sim/run' 'sim/replay' 'sim/plan' 'sim/campaign' 'sim/shrink' 'sim/scenario' 'sim/explore' 'sim/nemesis' 'completion'
             set place (string join -- / $place $word)
         end
     end
@@ -41,6 +41,7 @@ complete -c quorate -n '__quorate_at quickstart' -l data -r -d 'The data directo
 complete -c quorate -n '__quorate_at quickstart' -l controllers -r -d 'Number of controllers of a new quorum'
 complete -c quorate -n '__quorate_at quickstart' -l tour -d 'Run a guided tour of what the quorum can do, then exit'
 complete -c quorate -n '__quorate_at quickstart' -l with-broker -d 'Let a Kafka broker join, create a topic and use it, then exit'
+complete -c quorate -n '__quorate_at quickstart' -l secure -d 'Give a new quorum mutual TLS, SCRAM passwords and an authorizer, with certificates for trials, and show who is let in and who is refused'
 complete -c quorate -n '__quorate_at quickstart' -s h -d 'Show this message and exit'
 complete -c quorate -n '__quorate_at quickstart' -l help -d 'Show this message and exit'
 complete -c quorate -n '__quorate_at quickstart' -l version -d 'Show the version.'
@@ -287,6 +288,7 @@ complete -c quorate -n '__quorate_at cluster' -f -a 'unregister' -d 'Remove the 
 complete -c quorate -n '__quorate_at cluster' -f -a 'unregister-controller' -d 'Remove the registration of a controller that is gone for good.'
 complete -c quorate -n '__quorate_at cluster' -f -a 'list-endpoints' -d 'List the nodes and their addresses.'
 complete -c quorate -n '__quorate_at cluster' -f -a 'registrations' -d 'List the registered brokers or controllers, and mark those that are gone.'
+complete -c quorate -n '__quorate_at cluster' -f -a 'events' -d 'Show the audit trails of controllers, merged in the order of time.'
 complete -c quorate -n '__quorate_at cluster' -f -a 'api-versions' -d 'Show the versions of the APIs that each node serves.'
 complete -c quorate -n '__quorate_at cluster' -s h -d 'Show this message and exit'
 complete -c quorate -n '__quorate_at cluster' -l help -d 'Show this message and exit'
@@ -357,6 +359,15 @@ complete -c quorate -n '__quorate_at cluster/registrations' -l timeout -r -d 'Gi
 complete -c quorate -n '__quorate_at cluster/registrations' -l json -d 'Print JSON'
 complete -c quorate -n '__quorate_at cluster/registrations' -s h -d 'Show this message and exit'
 complete -c quorate -n '__quorate_at cluster/registrations' -l help -d 'Show this message and exit'
+complete -c quorate -n '__quorate_at cluster/events' -l since -r -d 'Not before a time, or a duration ago'
+complete -c quorate -n '__quorate_at cluster/events' -l principal -r -d 'Of this one'
+complete -c quorate -n '__quorate_at cluster/events' -l api -r -d 'This request'
+complete -c quorate -n '__quorate_at cluster/events' -l topic -r -d 'Requests that name it'
+complete -c quorate -n '__quorate_at cluster/events' -l failed -d 'What was refused, as a whole or in part'
+complete -c quorate -n '__quorate_at cluster/events' -l follow -d 'Go on until Ctrl-C'
+complete -c quorate -n '__quorate_at cluster/events' -l json -d 'Print JSON'
+complete -c quorate -n '__quorate_at cluster/events' -s h -d 'Show this message and exit'
+complete -c quorate -n '__quorate_at cluster/events' -l help -d 'Show this message and exit'
 complete -c quorate -n '__quorate_at cluster/api-versions' -l bootstrap-server -r -d 'Brokers to connect to first'
 complete -c quorate -n '__quorate_at cluster/api-versions' -s b -r -d 'Brokers to connect to first'
 complete -c quorate -n '__quorate_at cluster/api-versions' -l bootstrap-controller -r -d 'Controllers to connect to first'

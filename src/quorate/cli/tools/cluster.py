@@ -32,6 +32,7 @@ Examples:
   quorate cluster cluster-id --bootstrap-server localhost:9092
   quorate cluster list-endpoints --bootstrap-controller localhost:9093 --json
   quorate cluster registrations --bootstrap-server localhost:9092
+  quorate cluster events --since 1h --failed controller1:9464 controller2:9464 controller3:9464
   quorate cluster unregister --bootstrap-controller localhost:9093 --id 3
   quorate cluster api-versions --bootstrap-controller localhost:9093""",
 )
@@ -191,6 +192,40 @@ def list_registrations(**options: Any) -> None:
 
     names = ("ID", "KIND", "ADDRESS", "STATE", "REMOVE WITH")
     click.echo("\n".join(table_lines(names, text_rows(rows))))
+
+
+@cluster.command("events", context_settings=CONTEXT)
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.option(
+    "--since", metavar="TIME", help="Not before a time, or a duration ago: 2026-11-26T12:00Z, 15m."
+)
+@click.option("--principal", "principals", multiple=True, metavar="TYPE:NAME", help="Of this one.")
+@click.option("--api", "apis", multiple=True, metavar="NAME", help="This request: CreateTopics.")
+@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Requests that name it.")
+@click.option("--failed", is_flag=True, help="What was refused, as a whole or in part.")
+@click.option(
+    "--follow", is_flag=True, help="Go on until Ctrl-C; with --json a line for each event."
+)
+@json_option
+def events(sources: tuple[str, ...], since: str | None, **options: Any) -> int:
+    """Show the audit trails of controllers, merged in the order of time.
+
+    A SOURCE is the directory quorate.audit.dir of a node, a file of it, or HOST:PORT of the node's
+    quorate.metrics.listener: the newest entries in its memory. Give one source for each controller;
+    only the active one decides, and any was active once. Options that are repeated allow each value.
+    The exit code is 1 when a source cannot be read; the others are shown.
+    """
+    from quorate.cli.tools.cluster_events import Filter, open_source, since_text, watch
+
+    kept = Filter(
+        since_text(since) if since else "",
+        options["principals"],
+        options["apis"],
+        options["topics"],
+        options["failed"],
+    )
+    opened = [open_source(text) for text in sources]
+    return watch(opened, kept, follow=options["follow"], as_json=options["as_json"])
 
 
 @cluster.command("api-versions", context_settings=CONTEXT)

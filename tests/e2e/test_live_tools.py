@@ -1,14 +1,15 @@
-"""`quorate metadata-shell` beside a quorum of three processes: it follows through a leader's death."""
+"""`metadata-shell` and `cluster events` beside a quorum of three processes, through a leader's death."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from interop.kafka import Quorum, wait_for
+from interop.kafka import HOST, Quorum, free_port, wait_for
 from interop.process import QUORATE, run_tool
 from interop.test_cleaning import SMALL
 
@@ -20,6 +21,9 @@ def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
     """Its logs begin with a snapshot soon."""
     kinds = dict.fromkeys((1, 2, 3), "quorate")
     with Quorum(tmp_path_factory.mktemp("shell"), kinds, config=SMALL) as quorum:
+        for node in quorum.controllers:
+            node.config["quorate.metrics.listener"] = f"{HOST}:{free_port()}"
+            node.config["quorate.audit.dir"] = str(node.directory / "audit")
         quorum.format()
         quorum.start()
         quorum.write(60)
@@ -89,3 +93,15 @@ def test_who_was_asked_is_named_when_nobody_answers(tmp_path: Path) -> None:
     assert "no leader answered within 200 ms" in run.stderr
     assert "Cannot connect to 127.0.0.1:1" in run.stderr
     assert "Cannot connect to 127.0.0.1:2" in run.stderr
+
+
+def test_events_are_the_same_from_files_and_from_running_controllers(quorum: Quorum) -> None:
+    leader = quorum.leader()
+    events = [*QUORATE, "cluster", "events", "--api", "ControllerRegistration", "--json"]
+    live = run_tool([*events, leader.config["quorate.metrics.listener"]])
+    files = run_tool([*events, *(str(node.directory / "audit") for node in quorum.controllers)])
+    assert (live.returncode, files.returncode, files.stderr) == (0, 0, ""), (live, files)
+    found, everywhere = json.loads(live.stdout), json.loads(files.stdout)
+    assert found and all(entry in everywhere for entry in found)
+    assert {entry["node"] for entry in found} == {leader.id}
+    assert [entry["time"] for entry in everywhere] == sorted(e["time"] for e in everywhere)
