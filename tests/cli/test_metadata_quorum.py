@@ -6,15 +6,20 @@ import time
 
 import pytest
 
+from cli.json_schema import fits
 from client.fake_node import HANG_UP, FakeNode
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import Uuid, uuid_to_text
+from quorate.base.ids import ReplicaKey, Uuid, uuid_to_text
+from quorate.cli.json_schemas import schema_of
+from quorate.formats.batch import encode_control_batch
 from quorate.formats.meta_properties import MetaProperties
 from quorate.log_dirs.meta_properties import write_meta_properties
+from quorate.raft.values import LeaderChange, Voter, Voters
 from quorate.wire.messages import (
     AddRaftVoterResponse,
     DescribeClusterResponse,
     DescribeQuorumResponse,
+    FetchResponse,
     RemoveRaftVoterResponse,
     UnregisterControllerResponse,
 )
@@ -62,6 +67,16 @@ def quorum(voters, observers=(), listeners=True, high_watermark=90):
     )
 
 
+def log_answer(high_watermark, records=b""):
+    """What leader 1 of epoch 7 answers to Fetch."""
+    topic = FetchResponse.FetchableTopicResponse
+    leader = topic.PartitionData.LeaderIdAndEpoch(leader_id=1, leader_epoch=7)
+    partition = topic.PartitionData(
+        high_watermark=high_watermark, current_leader=leader, records=records
+    )
+    return FetchResponse(responses=[topic(partitions=[partition])])
+
+
 USUAL = quorum(
     [replica(2, 95, 4000, 3000), replica(1, 100, 5000, 5000), replica(3, 98, 4500, 4400)],
     [replica(4, 50, -1, -1)],
@@ -71,7 +86,7 @@ USUAL = quorum(
 @pytest.fixture
 def node():
     """A quorum of only leader 1."""
-    with FakeNode({"DescribeQuorumRequest": [USUAL]}) as node:
+    with FakeNode({"DescribeQuorumRequest": [USUAL], "FetchRequest": [log_answer(90)]}) as node:
         node.answers["DescribeClusterRequest"] = [
             DescribeClusterResponse(
                 cluster_id="abc",
@@ -215,6 +230,43 @@ def test_replication_in_json(tool):
     rows = json.loads(tool("describe", "--replication", "--json").out)
     assert [row["nodeId"] for row in rows] == [1, 2, 3, 4]
     assert rows[1]["lastFetchTimestamp"] == 4000
+
+
+def voters(*ids):
+    return Voters(tuple(Voter(ReplicaKey(n, DIRECTORIES[n]), ()) for n in ids))
+
+
+@pytest.mark.parametrize(
+    ("committed", "pending", "rows"),
+    [
+        ((1, 2), (1, 2, 4), {"UncommittedAddedVoter": 4}),
+        ((1, 2, 4), (1, 2), {"UncommittedRemovedVoter": 4}),
+        ((1, 2), (1, 2), {}),
+    ],
+)
+def test_an_uncommitted_change_of_the_voters_is_shown(node, tool, committed, pending, rows):
+    log = (
+        encode_control_batch(0, 7, 1, [LeaderChange(1, (1,), (1,)), voters(*committed)]),
+        encode_control_batch(2, 7, 1, [voters(*pending)]),
+    )
+
+    def fetched(request):
+        offset = request.topics[0].partitions[0].fetch_offset
+        return log_answer(2, b"".join(log) if offset == 0 else log[1])
+
+    node.answers["FetchRequest"] = fetched
+    node.answers["DescribeQuorumRequest"] = [
+        quorum([replica(1, 3), replica(2, 2)], high_watermark=2)
+    ]
+    lines = tool("describe", "--status").out.splitlines()[8:]
+    assert lines == [
+        f'{name + ": ":<24}[{{"id": {n}, "directoryId": "{TEXTS[n]}"}}]' for name, n in rows.items()
+    ]
+    facts = json.loads(tool("describe", "--status", "--json").out)
+    assert {name: [{"id": n, "directoryId": TEXTS[n]}] for name, n in rows.items()} == {
+        name[0].upper() + name[1:]: value for name, value in facts.items() if "ncommitted" in name
+    }
+    assert fits(schema_of("metadata-quorum"), facts)
 
 
 @pytest.mark.parametrize(

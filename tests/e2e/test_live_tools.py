@@ -18,9 +18,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
-    """Its logs begin with a snapshot soon."""
+    """Its logs begin with a snapshot soon; a leader whose followers are frozen leads on for a while."""
     kinds = dict.fromkeys((1, 2, 3), "quorate")
-    with Quorum(tmp_path_factory.mktemp("shell"), kinds, config=SMALL) as quorum:
+    config = SMALL | {"controller.quorum.fetch.timeout.ms": 20_000}
+    with Quorum(tmp_path_factory.mktemp("live"), kinds, config=config) as quorum:
         for node in quorum.controllers:
             node.config["quorate.metrics.listener"] = f"{HOST}:{free_port()}"
             node.config["quorate.audit.dir"] = str(node.directory / "audit")
@@ -105,3 +106,32 @@ def test_events_are_the_same_from_files_and_from_running_controllers(quorum: Quo
     assert found and all(entry in everywhere for entry in found)
     assert {entry["node"] for entry in found} == {leader.id}
     assert [entry["time"] for entry in everywhere] == sorted(e["time"] for e in everywhere)
+
+
+def test_a_voter_that_is_not_committed_yet_is_shown_by_the_status(quorum: Quorum) -> None:
+    fourth = quorum.join(4, "quorate")
+    quorum.wait_until(lambda v: 4 in v.observers and v.lag <= 0, "node 4 to catch up")
+    leader = quorum.leader()
+    status = [*QUORATE, "metadata-quorum", "--bootstrap-controller", leader.address, "describe"]
+    where = ("--bootstrap-controller", leader.address, "--command-config", str(fourth.properties))
+    followers = [node for node in quorum.founders if node is not leader]
+    for node in followers:
+        node.freeze()
+    try:
+        with subprocess.Popen([*QUORATE, "metadata-quorum", *where, "add-controller"]) as adding:
+            row = wait_for(
+                lambda: json.loads(run_tool([*status, "--status", "--json"]).stdout or "{}").get(
+                    "uncommittedAddedVoter"
+                ),
+                "the row of the voter that is being added",
+            )
+            for node in followers:
+                node.thaw()
+            assert adding.wait(30) == 0
+    finally:
+        for node in followers:
+            node.thaw()
+    assert row == [{"id": 4, "directoryId": fourth.directory_id_text}]
+    quorum.wait_until(lambda v: 4 in v.voters and v.lag <= 0, "the voter 4")
+    text = run_tool([*status, "--status"]).stdout
+    assert "CurrentVoters" in text and "Uncommitted" not in text

@@ -21,6 +21,11 @@ def _object(**properties: Schema) -> Schema:
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
+def _with_optional(schema: Schema, **properties: Schema) -> Schema:
+    """The object may also have these properties."""
+    return {**schema, "properties": {**schema["properties"], **properties}}
+
+
 def _list(items: Schema) -> Schema:
     return {"type": "array", "items": items}
 
@@ -258,15 +263,19 @@ _COMMANDS: Final[Mapping[str, Mapping[str, Schema]]] = {
         )
     },
     "metadata-quorum": {
-        "describe-status": _object(
-            clusterId=TEXT,
-            leaderId=NUMBER,
-            leaderEpoch=NUMBER,
-            highWatermark=NUMBER,
-            maxFollowerLag=NUMBER,
-            maxFollowerLagTimeMs=NUMBER,
-            currentVoters=_list(_object(**_REPLICA)),
-            currentObservers=_list(_object(**_REPLICA)),
+        "describe-status": _with_optional(
+            _object(
+                clusterId=TEXT,
+                leaderId=NUMBER,
+                leaderEpoch=NUMBER,
+                highWatermark=NUMBER,
+                maxFollowerLag=NUMBER,
+                maxFollowerLagTimeMs=NUMBER,
+                currentVoters=_list(_object(**_REPLICA)),
+                currentObservers=_list(_object(**_REPLICA)),
+            ),
+            uncommittedAddedVoter=_list(_object(**_REPLICA, directoryId=TEXT)),
+            uncommittedRemovedVoter=_list(_object(**_REPLICA, directoryId=TEXT)),
         ),
         "describe-replication": _list(
             _object(

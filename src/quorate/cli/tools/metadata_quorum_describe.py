@@ -62,7 +62,7 @@ def _describe_status(admin: Admin, as_json: bool) -> None:
         lag_ms = -1
     else:
         lag_ms = leader.last_caught_up_ms - last.last_caught_up_ms
-    facts = {
+    facts: dict[str, Any] = {
         "ClusterId": cluster_id,
         "LeaderId": quorum.leader_id,
         "LeaderEpoch": quorum.leader_epoch,
@@ -72,12 +72,13 @@ def _describe_status(admin: Admin, as_json: bool) -> None:
         "CurrentVoters": _replicas(quorum, quorum.voters),
         "CurrentObservers": _replicas(quorum, quorum.observers),
     }
+    facts |= _uncommitted(admin, quorum)
     if as_json:
         _print_json({name[0].lower() + name[1:]: value for name, value in facts.items()})
         return
     for name, value in facts.items():
         shown = _java_list(value) if isinstance(value, list) else value
-        click.echo(f"{name + ':':<24}{shown}")
+        click.echo(f"{name + ': ':<24}{shown}")
 
 
 def _replicas(quorum: QuorumInfo, replicas: Any) -> list[dict[str, Any]]:
@@ -92,6 +93,19 @@ def _replicas(quorum: QuorumInfo, replicas: Any) -> list[dict[str, Any]]:
             facts["endpoints"] = [endpoint_text(listener) for listener in listeners]
         found.append(facts)
     return found
+
+
+def _uncommitted(admin: Admin, quorum: QuorumInfo) -> dict[str, list[dict[str, Any]]]:
+    """The rows of KIP-853 for a change that is not committed; none for none, as in Kafka's tool."""
+    from quorate.cli.tools.uncommitted_voters import uncommitted_change
+
+    change = uncommitted_change(admin.config, quorum)
+    rows = {"UncommittedAddedVoter": change.added, "UncommittedRemovedVoter": change.removed}
+    return {
+        name: [{"id": key.id, "directoryId": uuid_to_text(key.directory_id)} for key in keys]
+        for name, keys in rows.items()
+        if keys
+    }
 
 
 def endpoint_text(listener: Listener) -> str:
