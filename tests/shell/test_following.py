@@ -8,13 +8,13 @@ from typing import IO
 import pytest
 
 from quorate.base.ids import Address, OffsetAndEpoch
-from quorate.client.leader import Controllers, LogDivergedError, UnreachableError
+from quorate.client.leader import Controllers, LeaderDivergedError, LeaderUnreachableError
 from quorate.client.log_fetcher import Fetched
 from quorate.formats.batch import encode_batch, encode_control_batch
 from quorate.formats.snapshot import encode_snapshot
 from quorate.raft.values import ControlState, LeaderChange
 from quorate.shell import following
-from quorate.shell.following import Follower
+from quorate.shell.following import QuorumFollower
 from shell.test_loading import VOTERS, level, names, topic
 
 LOG = (
@@ -71,9 +71,9 @@ def passed(leader: Leader, seconds: float) -> None:
 
 
 @pytest.fixture
-def follower(leader: Leader) -> Follower:
+def follower(leader: Leader) -> QuorumFollower:
     controllers = Controllers((Address("c", 1),), timeout_ms=1000)
-    return Follower(controllers, monotonic=lambda: leader.now)
+    return QuorumFollower(controllers, monotonic=lambda: leader.now)
 
 
 def test_only_committed_records_are_shown_and_the_rest_once_it_is_committed(leader, follower):
@@ -98,7 +98,7 @@ def test_a_snapshot_that_the_leader_deletes_meanwhile_is_asked_for_again(leader,
 
 def test_a_new_leader_without_a_high_watermark_is_waited_for(leader, follower):
     leader.high_watermark = -1
-    with pytest.raises(UnreachableError, match="a majority of the voters must run"):
+    with pytest.raises(LeaderUnreachableError, match="a majority of the voters must run"):
         follower.catch_up()
     assert leader.now >= 1
     leader.high_watermark = 4
@@ -119,5 +119,5 @@ def test_a_log_that_lost_what_was_read_is_refused(leader, follower, how, monkeyp
     else:
         older = Fetched(7, 2, 9, 0, None, OffsetAndEpoch(2, 1), b"")
         monkeypatch.setattr(leader, "fetch", lambda *_: older)
-    with pytest.raises(LogDivergedError, match=r"offset 3 .*committed and read, but leader 7"):
+    with pytest.raises(LeaderDivergedError, match=r"offset 3 .*committed and read, but leader 7"):
         follower.catch_up()

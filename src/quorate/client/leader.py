@@ -48,22 +48,22 @@ class LeaderError(QuorateError):
     """The leader cannot be asked."""
 
 
-class UnreachableError(LeaderError):
+class LeaderUnreachableError(LeaderError):
     """No leader of the quorum answered in time; `reasons` names each address and its failure."""
 
     def __init__(self, what: str, reasons: str) -> None:
         super().__init__(f"{what}: {reasons}")
         self.what, self.reasons = what, reasons
 
-    def __reduce__(self) -> tuple[type[UnreachableError], tuple[str, str]]:
+    def __reduce__(self) -> tuple[type[LeaderUnreachableError], tuple[str, str]]:
         return type(self), (self.what, self.reasons)
 
 
-class WrongQuorumError(LeaderError):
+class ForeignQuorumError(LeaderError):
     """The node that answered is of another cluster, is a broker, or does not speak Kafka."""
 
 
-class LogDivergedError(LeaderError):
+class LeaderDivergedError(LeaderError):
     """The log of the quorum is not the log that was read before."""
 
 
@@ -108,13 +108,13 @@ class LeaderClient:
     """
 
     client_id: ClassVar[str] = "quorate-observer"
-    unreachable: ClassVar[type[UnreachableError]] = UnreachableError
-    wrong_quorum: ClassVar[type[WrongQuorumError]] = WrongQuorumError
-    log_diverged: ClassVar[type[LogDivergedError]] = LogDivergedError
+    unreachable: ClassVar[type[LeaderUnreachableError]] = LeaderUnreachableError
+    wrong_quorum: ClassVar[type[ForeignQuorumError]] = ForeignQuorumError
+    log_diverged: ClassVar[type[LeaderDivergedError]] = LeaderDivergedError
     another_log: ClassVar[str] = (
         "Committed records are lost, or this is another cluster: find the cause, then start again"
     )
-    """What a LogDivergedError means, and what to do."""
+    """What a LeaderDivergedError means, and what to do."""
     cluster_id_from: ClassVar[str] = "another of these controllers belongs to"
     """Which other place names the cluster id, in an error."""
 
@@ -176,7 +176,7 @@ class LeaderClient:
         2. A node that is not the leader names it, or an error moves on to the next candidate.
         3. After each candidate had its turn, wait `_BACKOFF_S` between attempts, until the timeout.
 
-        Raises UnreachableError, WrongQuorumError, LogDivergedError, LoginError.
+        Raises LeaderUnreachableError, ForeignQuorumError, LeaderDivergedError, LoginError.
         """
         patience = self.controllers.timeout_ms if timeout_ms is None else timeout_ms
         deadline = self._now() + patience / 1000
@@ -328,7 +328,7 @@ class LeaderClient:
         self._described = self._now()
 
     def _check_cluster(self, connection: Connection) -> None:
-        """Learn the cluster id from a node. Raises WrongQuorumError when it is no controller."""
+        """Learn the cluster id from a node. Raises ForeignQuorumError when it is no controller."""
         if self.cluster_id is not None:
             return
         address = connection.address
@@ -346,7 +346,7 @@ class LeaderClient:
         self.cluster_id = response.cluster_id
         self._set_controllers(response)
 
-    def _timeout_error(self, timeout_ms: int) -> UnreachableError | LogDivergedError:
+    def _timeout_error(self, timeout_ms: int) -> LeaderUnreachableError | LeaderDivergedError:
         older = self._older
         # Half of the timeout: long enough for a deposed leader to step down (see
         # _note_older_leader), so a leader that still leads the older epoch has another log.

@@ -76,8 +76,8 @@ class LogFetcher(LeaderClient):
         last_epoch: the epoch of the record before the offset; None stands for the leader's epoch
         timeout_ms: by default that of the options
 
-        Raises UnreachableError when no leader answers in time; WrongQuorumError;
-        LogDivergedError when for half of the timeout only a leader of an older epoch answered.
+        Raises LeaderUnreachableError when no leader answers in time; ForeignQuorumError;
+        LeaderDivergedError when for half of the timeout only a leader of an older epoch answered.
         """
 
         def make(epoch: int) -> Message:

@@ -12,7 +12,7 @@ from tempfile import TemporaryFile
 from typing import Final
 
 from quorate.base.ids import OffsetAndEpoch
-from quorate.client.leader import Controllers, LogDivergedError, UnreachableError
+from quorate.client.leader import Controllers, LeaderDivergedError, LeaderUnreachableError
 from quorate.client.log_fetcher import Fetched, LogFetcher
 from quorate.formats.batch import iter_batches
 from quorate.formats.files import snapshot_name
@@ -23,7 +23,7 @@ from quorate.shell.loading import EMPTY, LoadError, errors_of, snapshot_view, wi
 _POLL_S: Final = 0.05
 
 
-class Follower:
+class QuorumFollower:
     """The view of a running quorum; `catch_up` brings it up to date. The caller closes it."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Follower:
         3. Apply the batches below the high watermark; a later one could still be removed.
 
         A new leader has no high watermark before it commits a record of its own epoch: ask again.
-        Raises UnreachableError, WrongQuorumError, LogDivergedError, LoginError, LoadError.
+        Raises LeaderUnreachableError, ForeignQuorumError, LeaderDivergedError, LoginError, LoadError.
         """
         deadline = self._now() + self._controllers.timeout_ms / 1000
         target: int | None = None
@@ -89,7 +89,7 @@ class Follower:
 
     def _wait(self, deadline: float, target: int | None) -> None:
         if self._now() >= deadline:
-            raise UnreachableError(
+            raise LeaderUnreachableError(
                 f"controllers {self._controllers}: no progress from offset "
                 f"{self._loader.next_offset} within {self._controllers.timeout_ms} ms",
                 f"leader {self.leader_id} has not committed a record of its epoch: a majority of "
@@ -128,8 +128,8 @@ class Follower:
                 self._loader.feed(log_batch(batch))
                 self._last_epoch = batch.epoch
 
-    def _diverged(self, why: str) -> LogDivergedError:
-        return LogDivergedError(
+    def _diverged(self, why: str) -> LeaderDivergedError:
+        return LeaderDivergedError(
             f"controllers {self._controllers}: the record at offset {self._loader.next_offset - 1} "
             f"(epoch {self._last_epoch}) was committed and read, but leader {self.leader_id} does not "
             f"have it: {why}. {self._fetcher.another_log}"

@@ -68,7 +68,7 @@ class TrailFiles:
         """Read what is new.
 
         1. Open the files, the newest first: a rotation meanwhile moves one to a name that comes later,
-           so none is missed. The inode tells that a file was opened twice.
+           so none is missed. The inode shows that a file was opened twice.
         2. Go back to the file where the last call ended; where it is deleted, all files are new.
         """
         is_folder = self._path.is_dir()

@@ -131,9 +131,9 @@ def metadata_shell(
     if is_live:
         # Imported here: the client costs a quarter of the time of a command on a file.
         from quorate.cli.tools.metadata_shell_live import read_on, running_quorum
-        from quorate.shell.following import Follower
+        from quorate.shell.following import QuorumFollower
 
-        with closing(Follower(running_quorum(**live))) as follower:
+        with closing(QuorumFollower(running_quorum(**live))) as follower:
             state = ShellState(root(follower.catch_up()), redaction)
             click.echo(f"{follower.position}.", err=True)
             _serve(state, command, lambda: read_on(follower, state))

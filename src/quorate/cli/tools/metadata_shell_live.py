@@ -8,7 +8,7 @@ from quorate.client.config import client_config
 from quorate.client.connection import LoginError
 from quorate.client.leader import Controllers, LeaderError
 from quorate.shell.commands import ShellState
-from quorate.shell.following import Follower
+from quorate.shell.following import QuorumFollower
 from quorate.shell.image_tree import root
 from quorate.shell.loading import LoadError
 
@@ -30,7 +30,7 @@ def running_quorum(controllers: str | None, config: str | None, timeout: float) 
     return Controllers(found.bootstrap, timeout_ms=wait_ms, security=found.security)
 
 
-def read_on(follower: Follower, state: ShellState) -> None:
+def read_on(follower: QuorumFollower, state: ShellState) -> None:
     """Show the newest committed state; where nobody answers, say so and keep the last one."""
     before = follower.position
     try:

@@ -55,9 +55,9 @@ def uncommitted_change(config: ClientConfig, quorum: QuorumInfo) -> UncommittedC
 def _difference(controllers: Controllers, pending: Voters) -> UncommittedChange:
     """Compare with the committed voter set: that of the snapshot and the committed log."""
     # Imported here: to follow the log loads all of the metadata, and a pending change is rare.
-    from quorate.shell.following import Follower
+    from quorate.shell.following import QuorumFollower
 
-    follower = Follower(controllers)
+    follower = QuorumFollower(controllers)
     try:
         before = [voter.key for voter in follower.catch_up().control.state.voters or ()]
     finally:

@@ -14,15 +14,15 @@ ANOTHER_LOG: Final = (
 )
 
 
-class UnreachableError(leader.UnreachableError, TransientError):
+class UnreachableError(leader.LeaderUnreachableError, TransientError):
     """No leader of the quorum answered in time."""
 
 
-class WrongQuorumError(leader.WrongQuorumError, SourceError):
+class WrongQuorumError(leader.ForeignQuorumError, SourceError):
     """The node that answered is of another cluster, is a broker, or does not speak Kafka."""
 
 
-class LogDivergedError(leader.LogDivergedError, SourceError):
+class LogDivergedError(leader.LeaderDivergedError, SourceError):
     """The log of the quorum is not the log that the stream has read."""
 
 
@@ -30,8 +30,8 @@ class StreamFetcher(LogFetcher):
     """Reads the log of one cluster for a stream."""
 
     client_id = "quorate-spark"
-    unreachable: ClassVar[type[leader.UnreachableError]] = UnreachableError
-    wrong_quorum: ClassVar[type[leader.WrongQuorumError]] = WrongQuorumError
-    log_diverged: ClassVar[type[leader.LogDivergedError]] = LogDivergedError
+    unreachable: ClassVar[type[leader.LeaderUnreachableError]] = UnreachableError
+    wrong_quorum: ClassVar[type[leader.ForeignQuorumError]] = WrongQuorumError
+    log_diverged: ClassVar[type[leader.LeaderDivergedError]] = LogDivergedError
     another_log = ANOTHER_LOG
     cluster_id_from = "the checkpoint or the option clusterId names"
