@@ -420,6 +420,13 @@ def test_an_offset_index_is_printed_and_checked(quorate, log):
         f"offset: 5 position: {2 * size}",
     ]
     assert len(quorate("dump-log", "--verify-index-only", "--files", index).out.splitlines()) == 1
+    facts = map(json.loads, quorate("dump-log", "--json", "--files", index).out.splitlines())
+    assert list(facts) == [
+        {"kind": "index", "offset": 3, "position": size},
+        {"kind": "index", "offset": 5, "position": 2 * size},
+    ]
+    checked = quorate("dump-log", "--json", "--index-sanity-check", "--files", index)
+    assert json.loads(checked.out)["result"] == "sane"
     sane = quorate("dump-log", "--index-sanity-check", "--files", index)
     assert sane.out.splitlines()[1:] == [f"{index} passed sanity check."]
     index.write_bytes(struct.pack(">iiii", 3, size, 4, 2 * size))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cli.json_schema import misfits
 from quorate.cli import main
 from spark.jvm import QUICK_JVM
 from spark.shared import SESSIONS, Shared
@@ -90,8 +91,11 @@ def pipeline(
 
     def run(*arguments: object) -> CommandResult:
         capfd.readouterr()
-        code = main.run(["pipeline", *map(str, arguments)])
+        words = ["pipeline", *map(str, arguments)]
+        code = main.run(words)
         out, err = capfd.readouterr()
+        if out and "--json" in words:
+            assert misfits(words, out) == []
         return code, out, err
 
     return run

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.json_schema import misfits
 from metadata.samples import DATA
 from quorate.cli import main
 from quorate.formats.batch import encode_batch
@@ -43,8 +44,11 @@ def audit(monkeypatch, capfd):
 
     def run(*arguments):
         capfd.readouterr()
-        code = main.run(["pipeline", "audit", "--quiet", *map(str, arguments)])
+        words = ["pipeline", "audit", "--quiet", *map(str, arguments)]
+        code = main.run(words)
         out, err = capfd.readouterr()
+        if out and "--json" in words:
+            assert misfits(words, out) == []
         return code, out, err
 
     return run

@@ -8,49 +8,38 @@ properties may be added, but none is removed or changes its type.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
+
+from quorate.cli.json_reports import (
+    DEPENDENCIES,
+    DUMP_LOG,
+    LEVELS_OF_RELEASE,
+    PIPELINE,
+    SIM,
+    STORAGE,
+)
+from quorate.cli.json_types import (
+    FLAG,
+    MAYBE_TEXT,
+    NUMBER,
+    QUANTITY,
+    TEXT,
+    Schema,
+    list_of,
+    map_of,
+    object_of,
+    one_of,
+    or_null,
+    with_optional,
+)
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _VERSION: Final = 1
 
-Schema = dict[str, Any]
-
-
-def _object(**properties: Schema) -> Schema:
-    """An object with all of these properties, and perhaps others."""
-    return {"type": "object", "required": list(properties), "properties": properties}
-
-
-def _with_optional(schema: Schema, **properties: Schema) -> Schema:
-    """The object may also have these properties."""
-    return {**schema, "properties": {**schema["properties"], **properties}}
-
-
-def _list(items: Schema) -> Schema:
-    return {"type": "array", "items": items}
-
-
-def _map(values: Schema) -> Schema:
-    return {"type": "object", "additionalProperties": values}
-
-
-def _or_null(schema: Schema) -> Schema:
-    return {**schema, "type": [schema["type"], "null"]}
-
-
-def _one_of(*values: str) -> Schema:
-    return {"type": "string", "enum": list(values)}
-
-
-TEXT: Final[Schema] = {"type": "string"}
-NUMBER: Final[Schema] = {"type": "integer"}
-QUANTITY: Final[Schema] = {"type": "number"}
-FLAG: Final[Schema] = {"type": "boolean"}
-_IDS: Final = _list(NUMBER)
-_MAYBE_TEXT: Final = _or_null(TEXT)
+_IDS: Final = list_of(NUMBER)
 _PARTITION: Final = {"topic": TEXT, "partition": NUMBER}
-_OUTCOMES: Final = _list(_object(topic=TEXT, error=_MAYBE_TEXT))
-_ACL: Final = _object(
+_OUTCOMES: Final = list_of(object_of(topic=TEXT, error=MAYBE_TEXT))
+_ACL: Final = object_of(
     resourceType=TEXT,
     resourceName=TEXT,
     patternType=TEXT,
@@ -59,150 +48,152 @@ _ACL: Final = _object(
     operation=TEXT,
     permissionType=TEXT,
 )
-_TOKEN: Final = _object(
+_TOKEN: Final = object_of(
     tokenId=TEXT,
     hmac=TEXT,
     owner=TEXT,
     requester=TEXT,
-    renewers=_list(TEXT),
+    renewers=list_of(TEXT),
     issueTimestamp=NUMBER,
     expiryTimestamp=NUMBER,
     maxTimestamp=NUMBER,
 )
-_EXPIRY: Final = _object(expiryTimestamp=NUMBER)
-_EVENT: Final = _object(
-    time=TEXT, node=NUMBER, epoch=NUMBER, request=TEXT, principal=_MAYBE_TEXT, result=TEXT
+_EXPIRY: Final = object_of(expiryTimestamp=NUMBER)
+_EVENT: Final = object_of(
+    time=TEXT, node=NUMBER, epoch=NUMBER, request=TEXT, principal=MAYBE_TEXT, result=TEXT
 )
 """Those fields of the audit trail that every entry has; docs/operations.md describes all."""
-_UNREGISTERED: Final = _object(id=NUMBER, unregistered=FLAG)
-_NODE: Final = {"id": NUMBER, "host": TEXT, "port": NUMBER, "rack": _MAYBE_TEXT}
-_PLAN: Final = _object(
+_UNREGISTERED: Final = object_of(id=NUMBER, unregistered=FLAG)
+_NODE: Final = {"id": NUMBER, "host": TEXT, "port": NUMBER, "rack": MAYBE_TEXT}
+_PLAN: Final = object_of(
     version=NUMBER,
-    partitions=_list(_object(**_PARTITION, replicas=_IDS, log_dirs=_list(TEXT))),
+    partitions=list_of(object_of(**_PARTITION, replicas=_IDS, log_dirs=list_of(TEXT))),
 )
-_MOVING: Final = _list(_object(**_PARTITION))
+_MOVING: Final = list_of(object_of(**_PARTITION))
 _REPLICA: Final = {"id": NUMBER}
 
 _COMMANDS: Final[Mapping[str, Mapping[str, Schema]]] = {
     "metadata-shell": {
-        "diff": _list(_object(path=TEXT, before=_MAYBE_TEXT, after=_MAYBE_TEXT)),
+        "diff": list_of(object_of(path=TEXT, before=MAYBE_TEXT, after=MAYBE_TEXT)),
     },
     "topics": {
-        "list": _list(TEXT),
-        "describe": _list(
-            _object(
+        "list": list_of(TEXT),
+        "describe": list_of(
+            object_of(
                 topic=TEXT,
                 topicId=TEXT,
                 internal=FLAG,
                 partitionCount=NUMBER,
                 replicationFactor=NUMBER,
-                configs=_map(_MAYBE_TEXT),
-                partitions=_list(
-                    _object(
+                configs=map_of(MAYBE_TEXT),
+                partitions=list_of(
+                    object_of(
                         partition=NUMBER,
-                        leader=_or_null(NUMBER),
+                        leader=or_null(NUMBER),
                         leaderEpoch=NUMBER,
                         replicas=_IDS,
                         isr=_IDS,
                         offlineReplicas=_IDS,
                         addingReplicas=_IDS,
                         removingReplicas=_IDS,
-                        eligibleLeaderReplicas=_or_null(_IDS),
-                        lastKnownEligibleLeaderReplicas=_or_null(_IDS),
+                        eligibleLeaderReplicas=or_null(_IDS),
+                        lastKnownEligibleLeaderReplicas=or_null(_IDS),
                     )
                 ),
             )
         ),
-        "create": _object(
+        "create": object_of(
             topic=TEXT, topicId=TEXT, partitionCount=NUMBER, replicationFactor=NUMBER
         ),
         "alter": _OUTCOMES,
         "delete": _OUTCOMES,
     },
     "configs": {
-        "describe": _list(
-            _object(
+        "describe": list_of(
+            object_of(
                 entityType=TEXT,
-                entityName=_MAYBE_TEXT,
-                configs=_list(
-                    _object(
+                entityName=MAYBE_TEXT,
+                configs=list_of(
+                    object_of(
                         name=TEXT,
-                        value=_MAYBE_TEXT,
+                        value=MAYBE_TEXT,
                         source=TEXT,
                         sensitive=FLAG,
                         readOnly=FLAG,
-                        synonyms=_list(_object(name=TEXT, value=_MAYBE_TEXT, source=TEXT)),
+                        synonyms=list_of(object_of(name=TEXT, value=MAYBE_TEXT, source=TEXT)),
                     )
                 ),
             )
         ),
-        "describe-users": _object(
-            quotas=_list(_object(entity=_map(_MAYBE_TEXT), quotas=_map(QUANTITY))),
-            scramCredentials=_list(
-                _object(user=TEXT, credentials=_list(_object(mechanism=TEXT, iterations=NUMBER)))
+        "describe-users": object_of(
+            quotas=list_of(object_of(entity=map_of(MAYBE_TEXT), quotas=map_of(QUANTITY))),
+            scramCredentials=list_of(
+                object_of(
+                    user=TEXT, credentials=list_of(object_of(mechanism=TEXT, iterations=NUMBER))
+                )
             ),
         ),
-        "alter": _object(
-            entities=_list(_object(entityType=TEXT, entityName=_MAYBE_TEXT)),
-            set=_list(TEXT),
-            deleted=_list(TEXT),
+        "alter": object_of(
+            entities=list_of(object_of(entityType=TEXT, entityName=MAYBE_TEXT)),
+            set=list_of(TEXT),
+            deleted=list_of(TEXT),
         ),
     },
     "acls": {
-        "list": _list(_ACL),
-        "add": _object(added=_list(_ACL)),
-        "remove": _object(removed=_list(_ACL)),
+        "list": list_of(_ACL),
+        "add": object_of(added=list_of(_ACL)),
+        "remove": object_of(removed=list_of(_ACL)),
     },
     "cluster": {
-        "cluster-id": _object(clusterId=TEXT),
-        "list-endpoints": _list(_object(**_NODE, endpointType=_one_of("broker", "controller"))),
-        "registrations": _list(
-            _object(
+        "cluster-id": object_of(clusterId=TEXT),
+        "list-endpoints": list_of(object_of(**_NODE, endpointType=one_of("broker", "controller"))),
+        "registrations": list_of(
+            object_of(
                 id=NUMBER,
-                kind=_one_of("broker", "controller"),
+                kind=one_of("broker", "controller"),
                 host=TEXT,
                 port=NUMBER,
-                state=_one_of("active", "fenced", "voter", "observer", "silent", "ghost"),
+                state=one_of("active", "fenced", "voter", "observer", "silent", "ghost"),
                 lastFetchTimestamp=NUMBER,
-                remedy=_MAYBE_TEXT,
+                remedy=MAYBE_TEXT,
             )
         ),
-        "events": _list(_EVENT),
+        "events": list_of(_EVENT),
         "events-line": _EVENT,
         "unregister": _UNREGISTERED,
         "unregister-controller": _UNREGISTERED,
-        "api-versions": _list(
-            _object(
+        "api-versions": list_of(
+            object_of(
                 **_NODE,
                 fenced=FLAG,
-                error=_MAYBE_TEXT,
-                apis=_list(
-                    _object(key=NUMBER, name=_MAYBE_TEXT, minVersion=NUMBER, maxVersion=NUMBER)
+                error=MAYBE_TEXT,
+                apis=list_of(
+                    object_of(key=NUMBER, name=MAYBE_TEXT, minVersion=NUMBER, maxVersion=NUMBER)
                 ),
             )
         ),
     },
     "leader-election": {
-        "election": _list(
-            _object(
-                **_PARTITION, result=_one_of("elected", "not needed", "failed"), error=_MAYBE_TEXT
+        "election": list_of(
+            object_of(
+                **_PARTITION, result=one_of("elected", "not needed", "failed"), error=MAYBE_TEXT
             )
         )
     },
     "reassign-partitions": {
-        "generate": _object(current=_PLAN, proposed=_PLAN),
-        "execute": _object(before=_PLAN, started=_MOVING),
-        "verify": _object(
-            partitions=_list(
-                _object(**_PARTITION, currentReplicas=_IDS, targetReplicas=_IDS, done=FLAG)
+        "generate": object_of(current=_PLAN, proposed=_PLAN),
+        "execute": object_of(before=_PLAN, started=_MOVING),
+        "verify": object_of(
+            partitions=list_of(
+                object_of(**_PARTITION, currentReplicas=_IDS, targetReplicas=_IDS, done=FLAG)
             ),
             partitionsOngoing=FLAG,
-            directoryMoves=_list(
-                _object(
+            directoryMoves=list_of(
+                object_of(
                     **_PARTITION,
                     broker=NUMBER,
-                    currentDir=_MAYBE_TEXT,
-                    futureDir=_MAYBE_TEXT,
+                    currentDir=MAYBE_TEXT,
+                    futureDir=MAYBE_TEXT,
                     targetDir=TEXT,
                     done=FLAG,
                 )
@@ -210,30 +201,30 @@ _COMMANDS: Final[Mapping[str, Mapping[str, Schema]]] = {
             directoryMovesOngoing=FLAG,
             throttlesCleared=FLAG,
         ),
-        "cancel": _object(
+        "cancel": object_of(
             cancelled=_MOVING,
-            cancelledDirectoryMoves=_list(_object(**_PARTITION, broker=NUMBER)),
+            cancelledDirectoryMoves=list_of(object_of(**_PARTITION, broker=NUMBER)),
             throttlesCleared=FLAG,
         ),
-        "list": _list(
-            _object(**_PARTITION, replicas=_IDS, addingReplicas=_IDS, removingReplicas=_IDS)
+        "list": list_of(
+            object_of(**_PARTITION, replicas=_IDS, addingReplicas=_IDS, removingReplicas=_IDS)
         ),
     },
     "log-dirs": {
-        "describe": _object(
+        "describe": object_of(
             version=NUMBER,
-            brokers=_list(
-                _object(
+            brokers=list_of(
+                object_of(
                     broker=NUMBER,
-                    logDirs=_list(
-                        _object(
+                    logDirs=list_of(
+                        object_of(
                             logDir=TEXT,
-                            error=_MAYBE_TEXT,
+                            error=MAYBE_TEXT,
                             totalBytes=NUMBER,
                             usableBytes=NUMBER,
                             cordoned=FLAG,
-                            partitions=_list(
-                                _object(
+                            partitions=list_of(
+                                object_of(
                                     partition=TEXT, size=NUMBER, offsetLag=NUMBER, isFuture=FLAG
                                 )
                             ),
@@ -247,49 +238,55 @@ _COMMANDS: Final[Mapping[str, Mapping[str, Schema]]] = {
         "create": _TOKEN,
         "renew": _EXPIRY,
         "expire": _EXPIRY,
-        "describe": _list(_TOKEN),
+        "describe": list_of(_TOKEN),
     },
     "features": {
-        "describe": _object(
-            epoch=_or_null(NUMBER),
-            features=_list(
-                _object(
+        "describe": object_of(
+            epoch=or_null(NUMBER),
+            features=list_of(
+                object_of(
                     feature=TEXT,
                     supportedMinVersion=NUMBER,
                     supportedMaxVersion=NUMBER,
                     finalizedVersionLevel=NUMBER,
                 )
             ),
-        )
+        ),
+        "version-mapping": LEVELS_OF_RELEASE,
+        "feature-dependencies": DEPENDENCIES,
     },
     "metadata-quorum": {
-        "describe-status": _with_optional(
-            _object(
+        "describe-status": with_optional(
+            object_of(
                 clusterId=TEXT,
                 leaderId=NUMBER,
                 leaderEpoch=NUMBER,
                 highWatermark=NUMBER,
                 maxFollowerLag=NUMBER,
                 maxFollowerLagTimeMs=NUMBER,
-                currentVoters=_list(_object(**_REPLICA)),
-                currentObservers=_list(_object(**_REPLICA)),
+                currentVoters=list_of(object_of(**_REPLICA)),
+                currentObservers=list_of(object_of(**_REPLICA)),
             ),
-            uncommittedAddedVoter=_list(_object(**_REPLICA, directoryId=TEXT)),
-            uncommittedRemovedVoter=_list(_object(**_REPLICA, directoryId=TEXT)),
+            uncommittedAddedVoter=list_of(object_of(**_REPLICA, directoryId=TEXT)),
+            uncommittedRemovedVoter=list_of(object_of(**_REPLICA, directoryId=TEXT)),
         ),
-        "describe-replication": _list(
-            _object(
+        "describe-replication": list_of(
+            object_of(
                 nodeId=NUMBER,
                 directoryId=TEXT,
                 logEndOffset=NUMBER,
                 lag=NUMBER,
                 lastFetchTimestamp={"type": ["integer", "string"]},
                 lastCaughtUpTimestamp={"type": ["integer", "string"]},
-                status=_one_of("Leader", "Follower", "Observer"),
+                status=one_of("Leader", "Follower", "Observer"),
             )
         ),
-        "alter-line": _object(state=_one_of("committed", "planned", "unchanged")),
+        "alter-line": object_of(state=one_of("committed", "planned", "unchanged")),
     },
+    "storage": STORAGE,
+    "dump-log": DUMP_LOG,
+    "pipeline": PIPELINE,
+    "sim": SIM,
 }
 """Tool -> command -> the schema of its output."""
 

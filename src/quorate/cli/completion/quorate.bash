@@ -17,7 +17,7 @@ _quorate_command() {
       valued='--override --log-format --log-level' ;;
     "quorate storage")
       commands='random-uuid format info check version-mapping feature-dependencies'
-      flags='-h --help --version'
+      flags='-h --help --version --json-schema'
       valued='' ;;
     "quorate storage random-uuid")
       commands=''
@@ -153,7 +153,7 @@ _quorate_command() {
       valued='--bootstrap-server --bootstrap-controller --bootstrap-controllers --command-config --timeout --owner-principal --renewer-principal --max-life-time-period --renew-time-period --expiry-time-period --hmac' ;;
     "quorate dump-log")
       commands=''
-      flags='--cluster-metadata-decoder --skip-record-metadata --print-data-log --deep-iteration --verify-index-only --index-sanity-check --json -h --help --version'
+      flags='--cluster-metadata-decoder --skip-record-metadata --print-data-log --deep-iteration --verify-index-only --index-sanity-check --json -h --help --version --json-schema'
       valued='--files --max-bytes --max-message-size' ;;
     "quorate metadata-shell")
       commands=''
@@ -161,7 +161,7 @@ _quorate_command() {
       valued='-s --snapshot -d --directory -C -q --controllers --bootstrap-controller --bootstrap-controllers --config --command-config --timeout --at-offset --at-time' ;;
     "quorate pipeline")
       commands='ingest stream history who audit report compact repair campaign campaign-report'
-      flags='-h --help --version'
+      flags='-h --help --version --json-schema'
       valued='' ;;
     "quorate pipeline ingest")
       commands=''
@@ -205,7 +205,7 @@ _quorate_command() {
       valued='--html --master --conf --storage-option' ;;
     "quorate sim")
       commands='run replay plan campaign shrink scenario explore nemesis'
-      flags='-h --help --version'
+      flags='-h --help --version --json-schema'
       valued='' ;;
     "quorate sim run")
       commands=''

@@ -19,7 +19,7 @@ _quorate_command() {
       valued=('--override:Override a value of the file' '--log-format:Format of the log on stderr' '--log-level:Lowest level to log') ;;
     "quorate storage")
       below=('random-uuid:Print a random uuid for a cluster id or directory id.' 'format:Format the log directories of a node.' 'info:Show a node'\''s log directories and their problems; the exit code is 1 if there are any.' 'check:List what blocks a Quorate node with a file and its directories; changes nothing.' 'version-mapping:Show the feature levels of a release.' 'feature-dependencies:Show the other features that a feature level requires.')
-      flags=('-h:Show this message and exit' '--help:Show this message and exit' '--version:Show the version.')
+      flags=('-h:Show this message and exit' '--help:Show this message and exit' '--version:Show the version.' '--json-schema:Show the schema of the JSON.')
       valued=() ;;
     "quorate storage random-uuid")
       below=()
@@ -155,7 +155,7 @@ _quorate_command() {
       valued=('--bootstrap-server:Brokers to connect to first' '--bootstrap-controller:Controllers to connect to first' '--bootstrap-controllers:Controllers to connect to first' '--command-config:Client properties file' '--timeout:Give up after this time' '--owner-principal:Whose tokens' '--renewer-principal:Who may renew it' '--max-life-time-period:-1' '--renew-time-period:-1' '--expiry-time-period:-1' '--hmac:The token'\''s HMAC') ;;
     "quorate dump-log")
       below=()
-      flags=('--cluster-metadata-decoder:Decode records as cluster metadata' '--skip-record-metadata:Omit offsets, sizes and control records' '--print-data-log:Print the records' '--deep-iteration:Read records, not only batch headers' '--verify-index-only:Check indexes without printing them' '--index-sanity-check:Check indexes only as a node does at its start' '--json:Print JSON' '-h:Show this message and exit' '--help:Show this message and exit' '--version:Show the version.')
+      flags=('--cluster-metadata-decoder:Decode records as cluster metadata' '--skip-record-metadata:Omit offsets, sizes and control records' '--print-data-log:Print the records' '--deep-iteration:Read records, not only batch headers' '--verify-index-only:Check indexes without printing them' '--index-sanity-check:Check indexes only as a node does at its start' '--json:Print JSON' '-h:Show this message and exit' '--help:Show this message and exit' '--version:Show the version.' '--json-schema:Show the schema of the JSON.')
       valued=('--files:Logs, snapshots and indexes to print' '--max-bytes:Read at most this many bytes of each file' '--max-message-size:Largest batch to which an index entry may point') ;;
     "quorate metadata-shell")
       below=()
@@ -163,7 +163,7 @@ _quorate_command() {
       valued=('-s:The metadata snapshot file to read' '--snapshot:The metadata snapshot file to read' '-d:A metadata log directory' '--directory:A metadata log directory' '-C:Controllers of a running quorum' '-q:Controllers of a running quorum' '--controllers:Controllers of a running quorum' '--bootstrap-controller:Controllers of a running quorum' '--bootstrap-controllers:Controllers of a running quorum' '--config:Client properties for --controllers' '--command-config:Client properties for --controllers' '--timeout:How long to wait for a leader' '--at-offset:Show the state after the record N' '--at-time:Show the state at a time, e.g') ;;
     "quorate pipeline")
       below=('ingest:Ingest logs and snapshots at PATHS into the warehouse.' 'stream:Ingest the committed records of clusters into the warehouse as they come.' 'history:Answer QUESTION from the warehouse; without one, list the questions.' 'who:Show who made changes, from the logs of the nodes, and how certain that is.' 'audit:Compare the replicas at PATHS: are they sound, what diverged, and at which byte?' 'report:Write one self-contained HTML page with pictures of the clusters in the warehouse.' 'compact:Join small files, and delete files that no table uses any more.' 'repair:Restore lost commits and files of the warehouse, or remove what cannot be restored.' 'campaign:Run seeds of the simulator as Spark tasks, with every check: a row of Parquet for each.' 'campaign-report:Compare versions by the results of their campaigns, of any size and from any machine.')
-      flags=('-h:Show this message and exit' '--help:Show this message and exit' '--version:Show the version.')
+      flags=('-h:Show this message and exit' '--help:Show this message and exit' '--version:Show the version.' '--json-schema:Show the schema of the JSON.')
       valued=() ;;
     "quorate pipeline ingest")
       below=()
@@ -207,7 +207,7 @@ _quorate_command() {
       valued=('--html:Also write an HTML page' '--master:Spark'\''s master' '--conf:A setting of Spark' '--storage-option:A setting of an object store, named like its environment variable (AWS_ENDPOINT_URL)') ;;
     "quorate sim")
       below=('run:Run seeds with every check on, up to the first that fails; exit code 1 then.' 'replay:Run one world again and print what happens; FILE holds a plan, as '\''sim plan'\'' prints it.' 'plan:Print the plan that a seed draws, for `sim replay`.' 'campaign:Run seeds with every check on and write a row of Parquet for each.' 'shrink:Remove from a failing world all that its failure does not need.' 'scenario:Play scenarios: commands and their expected outcomes; '\''-'\'' reads one from stdin.' 'explore:Search every state of a small quorum, breadth first, and check Raft'\''s invariants in each.' 'nemesis:Inject faults into a quorum of real processes on loopback, and check its invariants.')
-      flags=('-h:Show this message and exit' '--help:Show this message and exit' '--version:Show the version.')
+      flags=('-h:Show this message and exit' '--help:Show this message and exit' '--version:Show the version.' '--json-schema:Show the schema of the JSON.')
       valued=() ;;
     "quorate sim run")
       below=()

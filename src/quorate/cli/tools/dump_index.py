@@ -10,7 +10,7 @@ import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from quorate.formats.batch import HEADER_SIZE, PREFIX_SIZE, BatchView, read_batches
 from quorate.formats.dump import DumpError, batch_last_offset, newest_timestamp
@@ -66,18 +66,29 @@ class IndexChecks:
     max_message_size: int
 
 
-def dump_index(path: str, checks: IndexChecks, faults: IndexFaults) -> Iterator[str]:
-    """Dump an offset index; yields lines. Raises DumpError, OSError."""
+class IndexLine(NamedTuple):
+    """A line about an index: as text, and its facts for JSON."""
+
+    text: str
+    facts: dict[str, object]
+
+
+def _checked(path: str, result: str, text: str) -> IndexLine:
+    return IndexLine(f"{path} {text}", {"kind": "indexCheck", "path": path, "result": result})
+
+
+def dump_index(path: str, checks: IndexChecks, faults: IndexFaults) -> Iterator[IndexLine]:
+    """Dump an offset index. Raises DumpError, OSError."""
     base = base_offset(path)
     data = _read(path)
     entries = [(base + offset, at) for offset, at in _entries(_OFFSET_ENTRY, data)]
     with open(_beside(path, LOG_SUFFIX), "rb") as log:
         if not entries:
-            yield f"{path} is empty."
+            yield _checked(path, "empty", "is empty.")
             return
         if checks.sanity_only:
             _check_sanity(path, len(data), _OFFSET_ENTRY.size, "index", entries[-1][0], base)
-            yield f"{path} passed sanity check."
+            yield _checked(path, "sane", "passed sanity check.")
             return
         for number, (offset, position) in enumerate(entries):
             if offset == base and number:
@@ -86,11 +97,14 @@ def dump_index(path: str, checks: IndexChecks, faults: IndexFaults) -> Iterator[
             if found != offset:
                 faults.offsets.setdefault(os.path.abspath(path), {})[offset] = found
             if not checks.verify_only:
-                yield f"offset: {offset} position: {position}"
+                yield IndexLine(
+                    f"offset: {offset} position: {position}",
+                    {"kind": "index", "offset": offset, "position": position},
+                )
 
 
-def dump_time_index(path: str, checks: IndexChecks, faults: IndexFaults) -> Iterator[str]:
-    """Dump a time index; yields lines. Raises DumpError, OSError."""
+def dump_time_index(path: str, checks: IndexChecks, faults: IndexFaults) -> Iterator[IndexLine]:
+    """Dump a time index. Raises DumpError, OSError."""
     base = base_offset(path)
     data = _read(path)
     entries = [(time, base + offset) for time, offset in _entries(_TIME_ENTRY, data)]
@@ -104,7 +118,7 @@ def dump_time_index(path: str, checks: IndexChecks, faults: IndexFaults) -> Iter
                 )
             last = entries[-1][1]
             _check_sanity(path, len(data), _TIME_ENTRY.size, "time index", last, base)
-        yield f"{path} passed sanity check."
+        yield _checked(path, "sane", "passed sanity check.")
         return
     batches = _Batches(_beside(path, LOG_SUFFIX))
     before, where = -1, os.path.abspath(path)
@@ -122,7 +136,10 @@ def dump_time_index(path: str, checks: IndexChecks, faults: IndexFaults) -> Iter
             if before >= time:
                 faults.order.setdefault(where, []).append((time, before))
         if not checks.verify_only:
-            yield f"timestamp: {time} offset: {offset}"
+            yield IndexLine(
+                f"timestamp: {time} offset: {offset}",
+                {"kind": "timeIndex", "timestamp": time, "offset": offset},
+            )
         before = time
 
 

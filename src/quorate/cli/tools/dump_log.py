@@ -29,6 +29,7 @@ from quorate.cli.tools.dump_batches import (
 from quorate.cli.tools.dump_index import (
     IndexChecks,
     IndexFaults,
+    IndexLine,
     base_offset,
     dump_index,
     dump_time_index,
@@ -97,13 +98,13 @@ class Dump:
     def _print(self, line: str, facts: dict[str, object] | None = None) -> None:
         """Print a line of text; with --json its facts, if it has any."""
         if not self._options.batches.as_json:
-            self._output.lines.append(line)
-        elif facts is not None:
-            self._output.lines.append(json.dumps(facts, separators=(",", ":")))
-
-    def _index(self, lines: Iterator[str]) -> None:
-        for line in lines:
             self._output.add(line)
+        elif facts is not None:
+            self._output.add(json.dumps(facts, separators=(",", ":")))
+
+    def _index(self, lines: Iterator[IndexLine]) -> None:
+        for line in lines:
+            self._print(*line)
 
     def _batches(self, path: str) -> None:
         options, output = self._options, self._output
