@@ -42,6 +42,12 @@ Kafka's scripts to these tools.
   them is given, here or as `bootstrap.servers` or `bootstrap.controllers` in the file of
   `--command-config`. An option replaces both keys of the file.
 - With controllers a tool works while no broker is alive.
+- A table that is wider than the terminal is printed as records, a line for each column. `COLUMNS` sets
+  another width. A pipe or a file gets the whole table.
+- `NO_COLOR` turns colours off. Characters that the locale's encoding lacks are printed as escapes.
+- When no node answers, the error names the addresses, what happened and what to check. `--timeout` limits
+  each call. For `reassign-partitions`, whose `--timeout` is Kafka's, `default.api.timeout.ms` in the file of
+  `--command-config` does.
 - Errors go to stderr in one line; with `QUORATE_DEBUG=1` with a traceback.
 
 ## Completion

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from quorate.cli import columns
 from quorate.cli.columns import table_lines
 
 
@@ -34,3 +35,19 @@ def test_control_characters_in_a_cell_are_escaped(text, shown):
     assert rows == [[shown, "1"], [f"[{shown}]", "2"], [f"{{{shown}={shown}}}", "3"]]
     assert table_lines([text], [])[0] == shown
     assert all(len(line.splitlines()) == 1 for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("width", "rows", "shown"),
+    [
+        (12, [["a", "b"]], ["name  second", "----  ------", "a     b"]),
+        (11, [["a", "b"], ["c", None]], ["name: a", "second: b", "", "name: c", "second: -"]),
+        (11, [["01234567a", ""]], ["name: 01234", "  567a", "second:"]),
+        (13, [], ["name  second"]),
+        (10, [], ["name  seco", "  nd", "----  ----", "  --"]),
+    ],
+)
+def test_a_table_too_wide_for_a_terminal_becomes_records(monkeypatch, width, rows, shown):
+    monkeypatch.setattr(columns, "terminal_width", lambda: width)
+    found = table_lines(["name", "second"], rows)
+    assert found[: len(shown)] == shown if not rows else found == shown

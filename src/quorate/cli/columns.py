@@ -1,8 +1,9 @@
-"""Rows as aligned columns of text."""
+"""Rows as aligned columns of text, or as records where a terminal is too narrow for columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 _CONTROLS: Final = {
@@ -10,16 +11,61 @@ _CONTROLS: Final = {
 }
 """Escapes for characters that would break a line or control a terminal."""
 
+_INDENT: Final = "  "
+_NARROWEST: Final = 10
+"""A terminal that says it is narrower is taken to be this wide."""
+
 
 def table_lines(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> list[str]:
-    """The lines of a table with aligned columns. Cells are plain values, as in JSON."""
+    """The lines of a table with aligned columns, or of records (`fit`).
+
+    Cells are plain values, as in JSON.
+    """
     cells = [list(map(cell, row)) for row in rows]
     heads = list(map(cell, names))
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
     lines = [heads, ["-" * width for width in widths], *cells]
-    return [
+    aligned = [
         "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines
     ]
+    return fit(aligned, heads, cells)
+
+
+def fit(lines: Sequence[str], names: Sequence[str], rows: Iterable[Iterable[Any]]) -> list[str]:
+    """The lines of a table where they fit the terminal; else a record of lines for each row.
+
+    Only a terminal has a width: what a pipe or a file gets does not depend on it. No line of a record is
+    longer than the terminal is wide, and no text is left out.
+    """
+    width = terminal_width()
+    if width is None:
+        return list(lines)
+    shown = [line.expandtabs().rstrip() for line in lines]
+    if all(len(line) <= width for line in shown):
+        return shown
+    records = [
+        [f"{cell(name)}: {cell(value)}".rstrip() for name, value in zip(names, row, strict=True)]
+        for row in rows
+    ]
+    text = [line for record in records for line in (*record, "")][:-1]
+    return [part for line in text or shown for part in _wrapped(line, width)]
+
+
+def terminal_width() -> int | None:
+    """The columns of the terminal on stdout, or of $COLUMNS where there is one; None for a pipe."""
+    if not sys.stdout.isatty():
+        return None
+    from shutil import get_terminal_size
+
+    return max(get_terminal_size().columns, _NARROWEST)
+
+
+def _wrapped(text: str, width: int) -> Iterator[str]:
+    """Pieces of at most `width` characters; all but the first are indented."""
+    yield text[:width]
+    step = width - len(_INDENT)
+    for at in range(width, len(text), step):
+        yield _INDENT + text[at : at + step]
 
 
 def cell(value: Any) -> str:

@@ -7,6 +7,7 @@ modules.
 from __future__ import annotations
 
 import gc
+import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -242,12 +243,20 @@ def _reopen_closed_streams() -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - open until the exit
 
 
+def _print_any_text() -> None:
+    """Let stdout print escapes for what the locale's encoding does not have, instead of failing."""
+    encoding = sys.stdout.encoding.lower().replace("-", "")
+    if encoding != "utf8" and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def main() -> NoReturn:
     """The console script."""
     # Start and exit take a large part of a short command's time. Imports create many objects that stay,
     # so collect less often; `os._exit` skips the teardown of all modules.
     gc.set_threshold(_COLLECT_EVERY)
     _reopen_closed_streams()
+    _print_any_text()
     code = run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         try:

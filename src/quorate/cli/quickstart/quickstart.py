@@ -22,6 +22,7 @@ from quorate.cli.quickstart.supervisor import Supervisor
 from quorate.client import Admin, QuorumInfo
 
 if TYPE_CHECKING:
+    from rich.console import JustifyMethod
     from rich.table import Table
 
 _REFRESH_S: Final = 0.5
@@ -160,7 +161,8 @@ def _table(quorum: Supervisor, found: QuorumInfo | None) -> Table:
 
     table = Table()
     for name in ("node", "role", "address", "process", "log end", "lag"):
-        table.add_column(name, justify="right" if name in ("log end", "lag") else "left")
+        justify: JustifyMethod = "right" if name in ("log end", "lag") else "left"
+        table.add_column(name, justify=justify, overflow="fold")
     rows = _rows(found)
     for node in quorum.nodes.values():
         role, end, lag = rows.pop(node.id, ("-", "-", "-"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -154,23 +154,30 @@ def _endpoint(found: ClusterDescription, node_id: int, kind: str) -> dict[str, A
     }
 
 
+_ENDPOINT_COLUMNS: Final = ("ID", "HOST", "PORT", "RACK", "STATE", "ENDPOINT_TYPE")
+
+
 def _print_endpoints(found: ClusterDescription, kind: str) -> None:
     with_state = kind == "broker"
-    rows = [("ID", "HOST", "PORT", "RACK", "STATE", "ENDPOINT_TYPE")]
+    names = [n for n in _ENDPOINT_COLUMNS if with_state or n != "STATE"]
+    hosts = max((len(node.address.host) for node in found.nodes.values()), default=100)
+    racks = max((len(node.rack) for node in found.nodes.values() if node.rack), default=10)
+    widths = {"ID": 10, "HOST": hosts, "PORT": 10, "RACK": racks, "STATE": 10, "ENDPOINT_TYPE": 15}
+    rows = []
     for node_id, node in found.nodes.items():
         state = "fenced" if node.is_fenced else "unfenced"
         host, port = node.address
-        rows.append((str(node_id), host, str(port), node.rack or "null", state, kind))
-    hosts = max((len(node.address.host) for node in found.nodes.values()), default=100)
-    racks = max((len(node.rack) for node in found.nodes.values() if node.rack), default=10)
-    widths = (10, hosts, 10, racks, 10, 15)
-    for row in rows:
-        cells = [
-            f"{cell:<{width}}"
-            for name, cell, width in zip(rows[0], row, widths, strict=True)
-            if with_state or name != "STATE"
-        ]
-        click.echo(" ".join(cells))
+        row = (str(node_id), host, str(port), node.rack or "null", state, kind)
+        cells = dict(zip(_ENDPOINT_COLUMNS, row, strict=True))
+        rows.append([cells[name] for name in names])
+    lines = [
+        " ".join(f"{cell:<{widths[name]}}" for name, cell in zip(names, row, strict=True))
+        for row in (names, *rows)
+    ]
+    from quorate.cli.columns import fit
+
+    for line in fit(lines, names, rows):
+        click.echo(line)
 
 
 @cluster.command("registrations", context_settings=CONTEXT)

@@ -191,9 +191,16 @@ def _print_tokens(tokens: Sequence[DelegationTokenInfo]) -> None:
         )
         for token in tokens
     ]
-    for row in (_HEADS, *rows):
-        cells = zip(row, _COLUMNS, strict=True)
-        click.echo("\n" + " ".join(f"{cell:<{width}}" for cell, width in cells))
+    from quorate.cli.columns import fit
+
+    lines = [
+        line
+        for row in (_HEADS, *rows)
+        for line in ("", " ".join(f"{c:<{width}}" for c, width in zip(row, _COLUMNS, strict=True)))
+    ]
+    click.echo(lines[0])  # ends a message that Kafka's tool prints without a line end
+    for line in fit(lines[1:], _HEADS, rows):
+        click.echo(line)
 
 
 def _date(time_ms: int) -> str:

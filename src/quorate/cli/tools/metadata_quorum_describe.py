@@ -182,11 +182,16 @@ def _format_age(timestamp_ms: Any, now_ms: int) -> str:
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
     """Print columns padded to their widest cell and followed by a tab, as Kafka's tools do."""
-    lines = [list(rows[0]), *([str(value) for value in row.values()] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = zip(line, widths, strict=True)
-        click.echo("".join(f"{value:<{width}}\t" for value, width in cells))
+    from quorate.cli.columns import fit
+
+    names, cells = list(rows[0]), [[str(value) for value in row.values()] for row in rows]
+    widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+    lines = [
+        "".join(f"{value:<{width}}\t" for value, width in zip(line, widths, strict=True))
+        for line in (names, *cells)
+    ]
+    for line in fit(lines, names, cells):
+        click.echo(line)
 
 
 def _print_json(facts: Any) -> None:
