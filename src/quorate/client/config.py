@@ -113,13 +113,16 @@ def _with_settings(config: ClientConfig, settings: Settings) -> ClientConfig:
         value = settings.integer(key, default, at_least=0)
         return default if value is None else value
 
+    limit = ms("default.api.timeout.ms", config.default_api_timeout_ms)
     return config._replace(
         client_id=settings.text("client.id") or config.client_id,
-        default_api_timeout_ms=ms("default.api.timeout.ms", config.default_api_timeout_ms),
-        request_timeout_ms=ms("request.timeout.ms", config.request_timeout_ms),
+        default_api_timeout_ms=limit,
+        request_timeout_ms=min(limit, ms("request.timeout.ms", config.request_timeout_ms)),
         retry_backoff_ms=ms("retry.backoff.ms", config.retry_backoff_ms),
         retry_backoff_max_ms=ms("retry.backoff.max.ms", config.retry_backoff_max_ms),
-        connect_timeout_ms=ms("socket.connection.setup.timeout.ms", config.connect_timeout_ms),
+        connect_timeout_ms=min(
+            limit, ms("socket.connection.setup.timeout.ms", config.connect_timeout_ms)
+        ),
     )
 
 

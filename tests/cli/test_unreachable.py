@@ -1,0 +1,107 @@
+"""Clusters that do not answer: each tool says who was asked, what happened and what to try."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+
+import click
+import pytest
+
+from cli.test_options import commands
+
+TIMEOUT_MS = 300
+ONE = {"topic": "t", "partition": 0}
+PLAN = {"version": 1, "partitions": [ONE | {"replicas": [1]}], "topics": [{"topic": "t"}]}
+CALLS: dict[str, list[tuple[str, ...]]] = {
+    "metadata-quorum": [("describe", "--status"), ("describe", "--replication")],
+    "features": [("describe",), ("upgrade", "--feature", "kraft.version=1")],
+    "topics": [("--list",), ("--describe",), ("--delete", "--topic", "t")],
+    "configs": [("--describe", "--entity-type", "topics", "--entity-name", "t")],
+    "acls": [("--list",)],
+    "cluster": [("cluster-id",), ("list-endpoints",), ("registrations",), ("api-versions",)],
+    "leader-election": [("--election-type", "preferred", "--all-topic-partitions")],
+    "reassign-partitions": [("--list",), ("--verify", "--reassignment-json-file", "FILE")],
+    "log-dirs": [("--describe",)],
+    "delegation-tokens": [("--describe",)],
+}
+"""Calls of every tool that asks a cluster."""
+HAS_OWN_TIMEOUT = {"reassign-partitions"}
+"""Where `--timeout` is Kafka's, of the moves between directories."""
+
+
+def asks_a_cluster(command: click.Command) -> bool:
+    return any("--bootstrap-controller" in param.opts for param in command.params)
+
+
+def test_every_tool_that_asks_a_cluster_is_here():
+    tools = {name.split()[0] for name, command in commands() if asks_a_cluster(command)}
+    assert tools == set(CALLS)
+
+
+def test_every_tool_that_asks_a_cluster_has_a_timeout():
+    for name, command in commands():
+        if asks_a_cluster(command):
+            assert any("--timeout" in param.opts for param in command.params), name
+
+
+@pytest.fixture
+def silent():
+    """The address of a port that accepts connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield "{}:{}".format(*server.getsockname())
+
+
+@pytest.fixture
+def closed():
+    """The address of a port at which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = "{}:{}".format(*server.getsockname())
+    return address
+
+
+@pytest.fixture
+def ask(quorate, tmp_path):
+    """Run a call of a tool against a node that does not answer."""
+    (plan := tmp_path / "plan.json").write_text(json.dumps(PLAN))
+    config = tmp_path / "client.properties"
+    config.write_text(f"default.api.timeout.ms={TIMEOUT_MS}\nrequest.timeout.ms={TIMEOUT_MS}\n")
+
+    def ask(tool, call, kind, address):
+        words = [str(plan) if word == "FILE" else word for word in call]
+        where = [f"--bootstrap-{kind}", address, "--command-config", str(config)]
+        if tool not in HAS_OWN_TIMEOUT:
+            where += ["--timeout", str(TIMEOUT_MS / 1000)]
+        return quorate(tool, *((*words, *where) if tool == "cluster" else (*where, *words)))
+
+    return ask
+
+
+EACH = [(tool, call) for tool, calls in CALLS.items() for call in calls]
+
+
+@pytest.mark.parametrize(("tool", "call"), EACH, ids=lambda word: str(word))
+@pytest.mark.parametrize("kind", ["controller", "server"])
+def test_a_closed_port(ask, closed, tool, call, kind):
+    code, _, err = ask(tool, call, kind, closed)
+    assert code == 1
+    assert f"Cannot connect to {closed}: Connection refused" in err
+    assert_says_what_to_try(err, kind)
+
+
+@pytest.mark.parametrize(("tool", "call"), EACH, ids=lambda word: str(word))
+@pytest.mark.parametrize("kind", ["controller", "server"])
+def test_a_port_that_accepts_and_stays_silent(ask, silent, tool, call, kind):
+    began = time.monotonic()
+    code, _, err = ask(tool, call, kind, silent)
+    assert code == 1
+    assert f"{silent} did not answer within {TIMEOUT_MS} ms" in err
+    assert time.monotonic() - began < 20 * TIMEOUT_MS / 1000
+    assert_says_what_to_try(err, kind)
+
+
+def assert_says_what_to_try(err, kind):
+    nodes = {"controller": "controllers", "server": "brokers"}[kind]
+    assert f"are these addresses of {nodes}, and do the {nodes} run?" in err
+    assert "Traceback" not in err
