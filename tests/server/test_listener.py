@@ -9,6 +9,7 @@ import pytest
 
 from quorate.base.errors import QuorateError
 from quorate.config.node_config import load_config
+from quorate.controller.connection_rates import Admission
 from quorate.server.app import limits
 from quorate.server.limits import ConnectionLimits
 from quorate.server.listener import MAX_REQUESTS_PER_STEP, Acceptor
@@ -557,5 +558,38 @@ def test_a_muted_connection_is_read_again_when_its_time_is_over():
             await server.wait_for(2)
             assert asyncio.get_running_loop().time() - begun >= 0.14
             writer.close()
+
+    asyncio.run(run())
+
+
+def test_connections_wait_for_their_admission_or_are_closed_unread():
+    async def run():
+        async with Server() as server:
+            admissions = [Admission(0), Admission(150), Admission(150, True)]
+            asked = []
+
+            def admission(listener, host):
+                asked.append((listener, host))
+                return admissions[len(asked) - 1]
+
+            server.acceptor.admission = admission
+            clients = []
+            for name in (b"at once", b"late", b"refused"):
+                reader, writer = await server.connect()
+                writer.write(frame(name))
+                clients.append((reader, writer))
+            begun = asyncio.get_running_loop().time()
+            await server.wait_for(1)
+            assert server.frames == [b"at once"]
+            server.acceptor.resume_throttled()
+            await server.wait_for(2)
+            assert asyncio.get_running_loop().time() - begun >= 0.1
+            with pytest.raises(ConnectionResetError):  # what it sent was never read
+                await clients[2][0].read()
+            assert server.frames == [b"at once", b"late"]
+            assert asked == [("CONTROLLER", "127.0.0.1")] * 3
+            assert server.acceptor.connection_count == 2
+            for _, writer in clients:
+                writer.close()
 
     asyncio.run(run())

@@ -100,7 +100,8 @@ def followers(world):
 # -- names -------------------------------------------------------------------------------------
 def row(definition):
     kafka = f"`{definition.source}` {definition.attribute}" if definition.source else "ours"
-    label = f" by `{definition.label}`" if definition.label else ""
+    labels = definition.label if isinstance(definition.label, tuple) else (definition.label,)
+    label = f" by {', '.join(f'`{each}`' for each in labels)}" if definition.label else ""
     kind = definition.kind + label
     return f"| `{definition.name}` | {kind} | {kafka} | {definition.help} |"
 

@@ -66,10 +66,14 @@ class ControllerConfig:
     """unclean.leader.election.interval.ms"""
     authorizer: AuthorizerConfig | None = None
     """Of `authorizer.class.name`; None: every request is allowed."""
-    quota_windows: int = 11
+    mutation_quota_windows: int = 11
     """controller.quota.window.num"""
-    quota_window_s: int = 1
+    mutation_quota_window_s: int = 1
     """controller.quota.window.size.seconds"""
+    quota_windows: int = 11
+    """quota.window.num"""
+    quota_window_s: int = 1
+    """quota.window.size.seconds"""
     tokens: TokenConfig = NO_TOKENS
     """delegation.token.*"""
     security_protocols: Map[str, str] = NO_CONFIGS

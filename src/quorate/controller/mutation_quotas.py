@@ -12,18 +12,17 @@ Source: `ControllerMutationQuotaManager`, `TokenBucket`, `ClientQuotaManager.Def
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from quorate.controller.rates import Average, make_room
 from quorate.metadata.settings import Quotas, quota_entity
 
 MUTATION_RATE: Final = "controller_mutation_rate"
 STRICT_SINCE: Final[Mapping[int, int]] = {19: 6, 20: 5, 37: 3}
 """API key -> the first version that refuses what exceeds the quota: CreateTopics, DeleteTopics,
 CreatePartitions. Clients of older versions do not know the error."""
-_MAX_BUCKETS: Final = 10_000
-"""Full buckets are forgotten beyond this number: a new one is full too."""
 
 
 class Limit(NamedTuple):
@@ -56,13 +55,24 @@ def find_limit(quotas: Quotas, key: str, user: str, client_id: str) -> Limit | N
 
 
 @dataclass(slots=True)
-class _Bucket:
-    tokens: float
-    at_ms: int
+class Bucket:
+    """The tokens that clients share."""
 
-    def refill(self, rate: float, burst: float, now_ms: int) -> None:
-        self.tokens = min(burst, self.tokens + rate * (now_ms - self.at_ms) / 1000)
-        self.at_ms = now_ms
+    tokens: float
+    rate: float
+    burst: float
+    at_ms: int
+    taken: int = 0
+    """Partitions that were created and removed, in all."""
+    throttled_ms: Average = field(default_factory=Average)
+    """Throttle times above 0."""
+
+    def tokens_at(self, now_ms: int) -> float:
+        """How many tokens there are; below 0 when it is overdrawn."""
+        return min(self.burst, self.tokens + self.rate * (now_ms - self.at_ms) / 1000)
+
+    def refill(self, now_ms: int) -> None:
+        self.tokens, self.at_ms = self.tokens_at(now_ms), now_ms
 
 
 class MutationQuotas:
@@ -71,7 +81,7 @@ class MutationQuotas:
     def __init__(self, windows: int = 11, window_s: int = 1) -> None:
         """windows: `controller.quota.window.num`; window_s: `controller.quota.window.size.seconds`."""
         self._seconds = windows * window_s
-        self._buckets: dict[tuple[str, str], _Bucket] = {}
+        self._buckets: dict[tuple[str, str], Bucket] = {}
 
     def of(
         self, quotas: Quotas, user: str, client_id: str, now_ms: int, *, strict: bool
@@ -86,29 +96,23 @@ class MutationQuotas:
         key = (limit.user, limit.client_id)
         bucket = self._buckets.get(key)
         if bucket is None:
-            self._make_room(now_ms, burst)
-            bucket = self._buckets[key] = _Bucket(burst, now_ms)
-        return MutationQuota(bucket, limit.rate, burst, now_ms, strict)
+            # A bucket that nobody has used for as long as it takes to fill is as a new one.
+            oldest_ms = now_ms - self._seconds * 1000
+            make_room(self._buckets, lambda each: each.at_ms, oldest_ms)
+            bucket = self._buckets[key] = Bucket(burst, limit.rate, burst, now_ms)
+        bucket.rate, bucket.burst = limit.rate, burst
+        return MutationQuota(bucket, now_ms, strict)
 
-    def _make_room(self, now_ms: int, burst: float) -> None:
-        """Forget buckets that nobody has used for as long as they take to fill."""
-        if len(self._buckets) < _MAX_BUCKETS:
-            return
-        oldest = now_ms - self._seconds * 1000
-        idle = [key for key, found in self._buckets.items() if found.at_ms < oldest]
-        for key in idle or [next(iter(self._buckets))]:
-            del self._buckets[key]
+    def buckets(self) -> Iterator[tuple[tuple[str, str], Bucket]]:
+        """((user, client id), its bucket) of each quota that was used. Empty: shared by all."""
+        return iter(self._buckets.items())
 
 
 class MutationQuota:
     """The quota of one request (`StrictControllerMutationQuota`, `PermissiveControllerMutationQuota`)."""
 
-    def __init__(
-        self, bucket: _Bucket, rate: float, burst: float, now_ms: int, strict: bool
-    ) -> None:
+    def __init__(self, bucket: Bucket, now_ms: int, strict: bool) -> None:
         self._bucket = bucket
-        self._rate = rate
-        self._burst = burst
         self._now_ms = now_ms
         self._strict = strict
         self.throttle_ms = 0
@@ -121,14 +125,18 @@ class MutationQuota:
         by any number.
         """
         bucket = self._bucket
-        bucket.refill(self._rate, self._burst, self._now_ms)
+        bucket.refill(self._now_ms)
         if self._strict and bucket.tokens < 0:
             self._throttle()
             return False
-        bucket.tokens = min(self._burst, bucket.tokens - permits)
+        bucket.tokens = min(bucket.burst, bucket.tokens - permits)
+        bucket.taken += permits
         if not self._strict and bucket.tokens < 0:
             self._throttle()
         return True
 
     def _throttle(self) -> None:
-        self.throttle_ms = int(-self._bucket.tokens / self._rate * 1000 + 0.5)
+        bucket = self._bucket
+        if not self.throttle_ms:  # a request is throttled once
+            bucket.throttled_ms.record(-bucket.tokens / bucket.rate * 1000, self._now_ms)
+        self.throttle_ms = int(-bucket.tokens / bucket.rate * 1000 + 0.5)

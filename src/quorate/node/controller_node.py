@@ -17,13 +17,13 @@ from quorate.controller.context import Context, ControllerConfig, Rng
 from quorate.controller.counts import ControllerCounts
 from quorate.controller.head import Head
 from quorate.controller.liveness import Liveness
-from quorate.controller.mutation_quotas import STRICT_SINCE, MutationQuota, MutationQuotas
 from quorate.controller.partition_index import PartitionIndex
 from quorate.controller.token_config import PLAINTEXT, TokenConfig, may_ask_for_tokens
 from quorate.metadata.image import Image
 from quorate.metadata.topics import ElectionCounts
 from quorate.node.apis import API_TABLE, VOTER_CHANGES, ApiRow, denied
 from quorate.node.audit import AuditEntry, of_request, of_write
+from quorate.node.client_quotas import ClientQuotas
 from quorate.node.envelope import envelope_error, unwrap
 from quorate.node.loggers import Loggers, NoLoggers
 from quorate.node.metadata_machine import MetadataMachine
@@ -134,10 +134,15 @@ class ControllerNode(ReplicaView):
         self.liveness = Liveness(self._config.session_timeout_ms)
         self._rng = rng
         room = batch_room(replica.config.limits.batch_bytes)
-        self._mutations = MutationQuotas(self._config.quota_windows, self._config.quota_window_s)
+        self.client_quotas = ClientQuotas(self._config)
         self.counts = ControllerCounts()
         self._writes = WriteQueue(
-            machine.head, room, self._context, lambda: self.leader_id, self.counts
+            machine.head,
+            room,
+            self._context,
+            lambda: self.leader_id,
+            self.counts,
+            self.client_quotas.work_ns,
         )
         self._is_audited = self._config.audited
         if self._is_audited:
@@ -222,7 +227,7 @@ class ControllerNode(ReplicaView):
             refusal = denied(row, call)
             if self._is_audited:
                 effects.audit.append(of_request(row.name, call, refusal))
-            effects.answer(call, refusal)
+            self._send(call, refusal, effects, denied=True)
         elif row.operation is not None:
             if row.on_arrival is not None and self._writes.is_active:
                 row.on_arrival(self.liveness, call.message, self.now.monotonic_ms)
@@ -230,9 +235,10 @@ class ControllerNode(ReplicaView):
             timeout_ms = None if row.timeout_ms is None else row.timeout_ms(self._config)
             self._writes.add(row.operation, request, call, self.now.monotonic_ms, timeout_ms)
         elif row.handler is not None:
+            began_ns = self.client_quotas.work_ns()
             answer = row.handler(self, call)
             if answer is not None:
-                self._reply(call, answer, effects)
+                self._reply(call, answer, effects, self.client_quotas.work_ns() - began_ns)
 
     def _may(self, row: ApiRow, call: Call) -> bool:
         """Whether the requester has the permission that the API needs on the cluster. Other
@@ -257,7 +263,7 @@ class ControllerNode(ReplicaView):
     def _leads(self) -> bool:
         return self.replica.core.leader.leader_id == self.node_id
 
-    def _reply(self, call: Call, answer: Message, effects: NodeEffects) -> None:
+    def _reply(self, call: Call, answer: Message, effects: NodeEffects, work_ns: int = 0) -> None:
         if self._is_audited and call.request.api_key in VOTER_CHANGES:
             name = API_TABLE[call.request.api_key].name
             effects.audit.append(of_request(name, call, answer))
@@ -265,7 +271,7 @@ class ControllerNode(ReplicaView):
         if call.envelope is not None and error == ErrorCode.NOT_CONTROLLER:
             self._refuse_envelope(call, effects)
         else:
-            effects.answer(call, answer)
+            self._send(call, answer, effects, work_ns)
 
     def _refuse_envelope(self, call: Call, effects: NodeEffects) -> None:
         """The broker sends the request to the next controller (`RequestChannel.buildResponse`)."""
@@ -304,14 +310,9 @@ class ControllerNode(ReplicaView):
         writes.own_results.clear()
         if writes.audited:
             for write, error, offset in writes.audited:
+                name = write.operation.name
                 entry = of_write(
-                    write.operation.name,
-                    write.request,
-                    write.call,
-                    write.response,
-                    write.facts,
-                    error,
-                    offset,
+                    name, write.request, write.call, write.response, write.facts, error, offset
                 )
                 if entry is not None:
                     effects.audit.append(entry)
@@ -324,28 +325,29 @@ class ControllerNode(ReplicaView):
             if call.envelope is not None and response.error == ErrorCode.NOT_CONTROLLER:
                 self._refuse_envelope(call, effects)
             else:
-                effects.answer(call, response.message)
-                self._throttle(call, response.message, effects)
+                self._send(call, response.message, effects, response.work_ns)
         writes.responses.clear()
 
-    def _throttle(self, call: Call, message: Message, effects: NodeEffects) -> None:
-        """Throttle the connection of a client that exceeds a quota. A broker throttles its own clients
-        (`RequestHandlerHelper.sendResponseMaybeThrottleWithControllerQuota`)."""
-        throttle_ms = getattr(message, "throttle_time_ms", 0)
-        if throttle_ms and call.envelope is None:
-            effects.throttled.append((call.token, throttle_ms))
+    def _send(
+        self,
+        call: Call,
+        message: Message,
+        effects: NodeEffects,
+        work_ns: int = 0,
+        *,
+        denied: bool = False,
+    ) -> None:
+        """Answer a call, and throttle the connection of a client that exceeds a quota.
 
-    def _mutation_quota(self, call: Call | None) -> MutationQuota | None:
-        strict_since = None if call is None else STRICT_SINCE.get(call.request.api_key)
-        if call is None or strict_since is None:
-            return None
-        return self._mutations.of(
-            self.image.client_quotas,
-            call.principal.partition(":")[2],
-            call.request.client_id or "",
-            self.now.monotonic_ms,
-            strict=call.request.version >= strict_since,
-        )
+        work_ns: how long the answer took to find; denied: the requester has no permission.
+        """
+        quotas, image, now_ms = self.client_quotas, self.image, self.now.monotonic_ms
+        throttle_ms = quotas.throttle(call, message, image, work_ns, now_ms, denied=denied)
+        began_ns = quotas.work_ns()
+        effects.answer(call, message)
+        quotas.encoded(call, image, quotas.work_ns() - began_ns, now_ms)
+        if throttle_ms:
+            effects.throttled.append((call.token, throttle_ms))
 
     def _context(self, call: Call | None) -> Context:
         in_work = sum(len(item.values) for item in self._inbox if isinstance(item, Submit))
@@ -362,7 +364,7 @@ class ControllerNode(ReplicaView):
             is_forwarded=call is not None and call.envelope is not None,
             listener="" if call is None else call.listener,
             requester=None if call is None else Requester(call.principal, call.host),
-            mutation_quota=self._mutation_quota(call),
+            mutation_quota=self.client_quotas.on_mutations(call, self.image, self.now.monotonic_ms),
             may_use_tokens=call is not None and self.may_use_tokens(call),
             counts=self.counts,
             image=self.image,

@@ -43,6 +43,7 @@ def unwrap(call: Call) -> Call | ErrorCode:
         f"{found.type}:{found.name}",
         host,
         found.token_authenticated,
+        call.work_ns,
     )
 
 

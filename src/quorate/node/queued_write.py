@@ -24,6 +24,8 @@ class QueuedWrite:
     response: Any = None
     token: int = 0
     """Of the last part that was submitted; 0: there are no records."""
+    work_ns: int = 0
+    """How long its decision has taken."""
     facts: WriteFacts = field(default_factory=WriteFacts)
 
 
@@ -39,3 +41,5 @@ class WriteResponse:
     message: Message
     error: ErrorCode
     offset: int
+    work_ns: int = 0
+    """How long the decision took."""

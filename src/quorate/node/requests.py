@@ -33,6 +33,8 @@ class Call:
     """The client's IP address; inside an Envelope that of the broker's client."""
     token_authenticated: bool = False
     """The principal has logged in with a delegation token."""
+    work_ns: int = 0
+    """How long it took to decode the request."""
 
     @property
     def asked(self) -> Asked:

@@ -69,9 +69,11 @@ class WriteQueue:
         context: Callable[[Call | None], Context],
         leader_id: Callable[[], int],
         counts: ControllerCounts | None = None,
+        clock: Callable[[], int] = int,
     ) -> None:
         """batch_room: bytes of records that fit one batch, as `size_in_batch` counts; leader_id: of
-        the leader that the replica knows, -1 for none."""
+        the leader that the replica knows, -1 for none; clock: measures decisions, in ns."""
+        self._clock = clock
         self.head = head
         self.counts = ControllerCounts() if counts is None else counts
         self.audited: list[tuple[QueuedWrite, ErrorCode, int]] | None = None
@@ -242,7 +244,7 @@ class WriteQueue:
         assert self._deciding is not None
         write, steps = self._deciding
         try:
-            wanted = steps.send(None) if refused is None else steps.throw(refused)
+            wanted = self._measured(write, steps, refused)
         except StopIteration:
             self._deciding = None
         except ApiError as error:
@@ -261,6 +263,16 @@ class WriteQueue:
                 )
             elif isinstance(wanted, Part):
                 self._write_part(write, wanted)
+
+    def _measured(
+        self, write: QueuedWrite, steps: Generator[Any, None, None], refused: ApiError | None
+    ) -> Any:
+        """Run the steps up to the next pause, and add the time to the write's."""
+        began_ns = self._clock()
+        try:
+            return steps.send(None) if refused is None else steps.throw(refused)
+        finally:
+            write.work_ns += self._clock() - began_ns
 
     def _write_part(self, write: QueuedWrite, part: Part) -> None:
         try:
@@ -414,7 +426,9 @@ class WriteQueue:
         if write.call is None:
             self.own_results.append((write.operation, write.response))
         else:
-            self.responses.append(WriteResponse(write.call, write.response, error, offset))
+            self.responses.append(
+                WriteResponse(write.call, write.response, error, offset, write.work_ns)
+            )
 
     def _next_token(self) -> int:
         self._token += 1

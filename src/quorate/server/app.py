@@ -9,6 +9,7 @@ import secrets
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -148,7 +149,7 @@ def build(
         snapshot_policy(config),
         admit=guard.check_batch,
     )
-    return ControllerNode(
+    node = ControllerNode(
         replica,
         machine,
         registrant,
@@ -157,6 +158,8 @@ def build(
         controller_config(config, identity.cluster_id),
         PythonLoggers(),
     )
+    node.client_quotas.clock = time.perf_counter_ns
+    return node
 
 
 def controller_config(config: NodeConfig, cluster_id: str) -> ControllerConfig:
@@ -184,8 +187,10 @@ def controller_config(config: NodeConfig, cluster_id: str) -> ControllerConfig:
         if config.authorizer
         else None,
         audited=bool(config.audit_dir),
-        quota_windows=config.controller_quota_window_num,
-        quota_window_s=config.controller_quota_window_size_seconds,
+        mutation_quota_windows=config.controller_quota_window_num,
+        mutation_quota_window_s=config.controller_quota_window_size_seconds,
+        quota_windows=config.quota_window_num,
+        quota_window_s=config.quota_window_size_seconds,
         tokens=TokenConfig(
             config.delegation_token_secret_key or None,
             config.delegation_token_max_lifetime_ms,
@@ -296,6 +301,9 @@ async def _serve(
         audit = open_audit(config)
         driver = Driver(controller, storage, loop, limits(config), most, end, meters)
         driver.audit = audit
+        driver.acceptor.admission = lambda listener, host: controller.client_quotas.admit(
+            controller.image, listener, host, present().monotonic_ms
+        )
         driver.peer_security = replace(security.peers, login=peer_login(config))
         logins = sasl_listeners(config, controller, storage, recovered)
         _handle_signals(loop, driver)

@@ -260,6 +260,7 @@ class Driver:
 
     # -- inbound requests ------------------------------------------------------------------
     def _on_frame(self, slot: ResponseSlot, frame: bytes) -> None:
+        began_ns = time.perf_counter_ns()
         check_size(frame)
         request = decode_request(frame)
         self._next += 1
@@ -276,6 +277,7 @@ class Driver:
                 principal=slot.connection.authentication.principal,
                 host=slot.connection.host,
                 token_authenticated=slot.connection.authentication.by_token,
+                work_ns=time.perf_counter_ns() - began_ns,
             )
         )
 

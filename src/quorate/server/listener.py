@@ -4,6 +4,7 @@ As in Kafka (`SocketServer`, `Processor`), the responses of a connection keep th
 and bytes that are not a request close it. These limits protect the node:
 
 - number of connections: in all, per IP address, and by file descriptors (`Acceptor.admit`);
+- rates of new connections: of the node, of the listener and per IP address (`Acceptor.admission`);
 - quotas of clients (`InboundConnection.mute`);
 - requests per connection and step (MAX_REQUESTS_PER_STEP) and without a response (_MAX_UNANSWERED):
   beyond them the connection is throttled, i.e. not read;
@@ -23,6 +24,7 @@ from typing import Final, cast
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
+from quorate.controller.connection_rates import Admission
 from quorate.server.authentication import OPEN_LISTENER, Authentication, ListenerSecurity
 from quorate.server.limits import ConnectionLimits
 from quorate.server.logs import RateLimitedLog
@@ -39,6 +41,7 @@ _MAX_UNANSWERED: Final = 128
 """Requests of one connection without a response, before the connection is throttled."""
 _UNSENT_CHECK_BYTES: Final = 65_536
 """Unsent bytes of one connection from which on those of all connections are summed up."""
+_AT_ONCE: Final = Admission(0)
 _IPV4_IN_IPV6: Final = "::ffff:"
 _MAX_LINES: Final = 10
 """Log lines per minute about connections, of each kind."""
@@ -94,7 +97,19 @@ class InboundConnection(asyncio.Protocol):
         self.last_active = self._server.time()
         if not self._server.admit(self):
             self.close()
+            return
+        delay_ms, is_refused = self._server.admission(self.listener, self.host)
+        if delay_ms:
+            self.mute(delay_ms / 1000)
+            then = self.abort if is_refused else self._begin
+            self._server.call_later(delay_ms / 1000, then)
         else:
+            self.authentication.begin()
+
+    def _begin(self) -> None:
+        """Begin late, after the connections of the listener that came before."""
+        if self._transport is not None:
+            self.last_active = self._server.time()
             self.authentication.begin()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -207,15 +222,23 @@ class InboundConnection(asyncio.Protocol):
             transport.resume_reading()
         elif self._reading and not wanted:
             transport.pause_reading()
-        if not wanted:
+        if not wanted and self._server.time() >= self._muted_until:
             self._server.throttled[self] = None
         self._reading = wanted
 
     def mute(self, for_s: float) -> None:
         """Do not read for this time: the client has exceeded a quota (`ThrottledChannel`)."""
         self._muted_until = max(self._muted_until, self._server.time() + for_s)
-        self._server.call_later(for_s, self.resume)
+        self._server.call_later(for_s, self._unmute)
         self._throttle()
+
+    def _unmute(self) -> None:
+        """Timers may be early: then wait for the rest."""
+        left_s = self._muted_until - self._server.time()
+        if left_s > 0:
+            self._server.call_later(left_s, self._unmute)
+        else:
+            self.resume()
 
     def flush(self) -> None:
         """Write every response that is next in order, with one write."""
@@ -283,6 +306,8 @@ class Acceptor:
         self.has_room = has_room
         self.time = loop.time
         self.call_later = loop.call_later
+        self.admission: Callable[[str, str], Admission] = lambda listener, host: _AT_ONCE
+        """What to do with a new connection to the listener, from the IP address."""
         self.throttled: dict[InboundConnection, None] = {}
         """Throttled connections, longest wait first."""
         self.turn = 0

@@ -114,9 +114,9 @@ class Scrape(NamedTuple):
         return self.core.role == "leader"
 
 
-Labelled = list[tuple[str, float | Histogram]]
+Labelled = list[tuple[str | tuple[str, ...], float | Histogram]]
 Value = float | Labelled | Histogram
-"""One value, or one per value of the label."""
+"""One value, or one per value of the label or labels."""
 
 
 class MetricDefinition(NamedTuple):
@@ -129,7 +129,7 @@ class MetricDefinition(NamedTuple):
     help: str
     read: Callable[[Scrape], Value | None]
     """Returns None while the metric has no value."""
-    label: str = ""
+    label: str | tuple[str, ...] = ""
 
 
 def state_of(core: RaftCore) -> str:

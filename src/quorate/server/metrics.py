@@ -35,9 +35,10 @@ from quorate.server.metric_table import (
     Scrape,
     Value,
 )
+from quorate.server.quota_metrics import QUOTA_METRICS
 from quorate.server.web import Page, Question
 
-ALL_METRICS: Final = (*DEFINITIONS, *BROKER_METRICS, *CONTROLLER_METRICS)
+ALL_METRICS: Final = (*DEFINITIONS, *BROKER_METRICS, *CONTROLLER_METRICS, *QUOTA_METRICS)
 
 
 class NodeCollector(Collector):
@@ -103,20 +104,25 @@ def _family(definition: MetricDefinition, value: Value) -> Metric:
     pairs: Labelled = (
         value if isinstance(value, list) else [("", value)] if value is not None else []
     )
-    labels = [label] if label else []
+    labels = _texts(label)
     family: Metric
     if definition.kind == "histogram":
         family = HistogramMetricFamily(name, text, labels=labels)
         for found, histogram in pairs:
             assert isinstance(histogram, Histogram)
-            family.add_metric([found] if label else [], _buckets(histogram), histogram.sum)
+            family.add_metric(_texts(found), _buckets(histogram), histogram.sum)
         return family
     kind = CounterMetricFamily if definition.kind == "counter" else GaugeMetricFamily
     family = kind(name, text, labels=labels)
     for found, number in pairs:
         assert isinstance(number, int | float)
-        family.add_metric([found] if label else [], number)
+        family.add_metric(_texts(found), number)
     return family
+
+
+def _texts(found: str | tuple[str, ...]) -> list[str]:
+    """One text or several; none for an empty one."""
+    return list(found) if isinstance(found, tuple) else [found] if found else []
 
 
 def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
