@@ -81,7 +81,10 @@ def test_a_range_of_addresses_needs_its_level():
     assert create(old, *ranges) == [(ErrorCode.UNSUPPORTED_VERSION, text)] * 2
     first, (error, message) = create(new, *ranges)
     assert first == OK and error == ErrorCode.INVALID_REQUEST
-    assert message.startswith("Invalid CIDR notation '10.0.0.0/99': ")
+    assert message == "Invalid CIDR notation '10.0.0.0/99': Value [99] not in range [0,32]"
+    assert described(new, host_filter="10.0.0.0/8") == [("orders", LITERAL, 1)]
+    assert described(new, host_filter="10.0.0.1") == [], "a filter compares texts"
+    assert removed(new, {"host_filter": "10.0.0.0/8"}) == [1]
 
 
 def filter_fields(**fields):

@@ -5,7 +5,6 @@ Source: `AclControlManager`, `AclApis`, `ResourcePatternFilter`, `AccessControlE
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final, NamedTuple
@@ -29,6 +28,7 @@ from quorate.formats.versions import MetadataVersion
 from quorate.metadata.image import Acl, AclPattern, Image
 from quorate.security.acl import AclOperation, AclResource
 from quorate.security.authorizer import ALLOW, CLUSTER_NAME, DENY, LITERAL, PREFIXED, WILDCARD
+from quorate.security.cidr import parse_range
 from quorate.wire.messages import (
     CreateAclsRequest,
     CreateAclsResponse,
@@ -126,7 +126,7 @@ def _host_problem(host: str, version: MetadataVersion) -> ApiError | None:
             "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher.",
         )
     try:
-        ipaddress.ip_network(host, strict=False)
+        parse_range(host)
     except ValueError as error:
         return _invalid(f"Invalid CIDR notation '{host}': {error}")
     return None

@@ -13,14 +13,13 @@ Source: `StandardAuthorizer`, `StandardAuthorizerData.findAclRule`.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from quorate.metadata.image import Acl, AclPattern, Image
 from quorate.security.acl import AclOperation, AclResource
+from quorate.security.cidr import is_in_range
 
 LITERAL: Final = 3
 PREFIXED: Final = 4
@@ -107,7 +106,9 @@ _NO_ENTRIES: Final[dict[bytes, Acl]] = {}
 def _matches(acl: Acl, requester: Requester, operation: AclOperation) -> bool:
     if acl.principal not in (requester.principal, WILDCARD_PRINCIPAL):
         return False
-    if acl.host not in (WILDCARD, requester.host) and not _is_in_range(requester.host, acl.host):
+    if acl.host not in (WILDCARD, requester.host) and not (
+        "/" in acl.host and is_in_range(requester.host, acl.host)
+    ):
         return False
     if acl.operation in (ALL_OPERATIONS, operation):
         return True
@@ -117,23 +118,3 @@ def _matches(acl: Acl, requester: Requester, operation: AclOperation) -> bool:
     if operation == AclOperation.DESCRIBE:
         return acl.operation in _IMPLIES_DESCRIBE
     return operation == AclOperation.DESCRIBE_CONFIGS and acl.operation in _IMPLIES_DESCRIBE_CONFIGS
-
-
-def _is_in_range(host: str, pattern: str) -> bool:
-    """The address is in the range `pattern` (CIDR notation, KIP-1276)."""
-    network = _network(pattern) if "/" in pattern else None
-    if network is None:
-        return False
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return address.version == network.version and address in network
-
-
-@lru_cache(maxsize=4096)
-def _network(pattern: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
-    try:
-        return ipaddress.ip_network(pattern, strict=False)
-    except ValueError:
-        return None
