@@ -9,10 +9,15 @@ from client.test_admin import BROKER
 from quorate.base.ids import Uuid
 from quorate.cli.json_schemas import schema_of
 from quorate.cli.tools.cluster_registrations import STATES
-from quorate.wire.messages import DescribeClusterResponse, DescribeQuorumResponse
+from quorate.wire.messages import (
+    ApiVersionsResponse,
+    DescribeClusterResponse,
+    DescribeQuorumResponse,
+)
 
 PARTITION = DescribeQuorumResponse.TopicData.PartitionData
 NOW = 1_000_000
+UPGRADE = "quorate features upgrade --release-version 4.4 && "
 ONE = Uuid(bytes(15) + b"f")
 
 
@@ -80,6 +85,34 @@ def test_controllers(listed):
     lines = [line.split() for line in text.splitlines()]
     assert lines[0] == ["ID", "KIND", "ADDRESS", "STATE", "REMOVE", "WITH"]
     assert lines[4][3:] == ["silent", *remove.split()]
+
+
+@pytest.mark.parametrize(
+    ("level", "first"),
+    [(30, UPGRADE), (32, UPGRADE), (33, "")],
+)
+def test_the_way_to_remove_a_controller_works_at_this_metadata_version(quorate, level, first):
+    feature = ApiVersionsResponse.FinalizedFeatureKey
+    with FakeNode({"DescribeQuorumRequest": [quorum({1: NOW}, {})]}) as node:
+        node.answers["DescribeClusterRequest"] = [cluster(node, [1, 5])]
+        node.answers["ApiVersionsRequest"] = [
+            ApiVersionsResponse(
+                api_keys=[
+                    ApiVersionsResponse.ApiVersion(api_key=key, min_version=low, max_version=high)
+                    for key, (low, high) in node.versions.items()
+                ],
+                finalized_features=[
+                    feature(
+                        name="metadata.version", max_version_level=level, min_version_level=level
+                    )
+                ],
+                finalized_features_epoch=1,
+            )
+        ]
+        where = ("--bootstrap-controller", node.address)
+        _, out, err = quorate("cluster", "registrations", *where, "--json")
+    assert json.loads(out)[1]["remedy"] == f"{first}quorate cluster unregister-controller --id 5"
+    assert ("start a new controller with its id first" in err) == bool(first)
 
 
 def test_brokers(listed):

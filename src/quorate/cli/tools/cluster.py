@@ -188,10 +188,18 @@ def list_registrations(**options: Any) -> None:
     With --bootstrap-server brokers, with --bootstrap-controller controllers. A ghost is a registration
     of a node that does not fetch from the quorum; the last column removes it.
     """
-    from quorate.cli.tools.cluster_registrations import json_rows, registrations, text_rows
+    from quorate.cli.tools.cluster_registrations import (
+        TOO_OLD,
+        json_rows,
+        needs_upgrade,
+        registrations,
+        text_rows,
+    )
 
     with _open(options) as admin:
         rows = registrations(admin)
+    if needs_upgrade(rows):
+        click.echo(TOO_OLD, err=True)
     if options["as_json"]:
         print_json(json_rows(rows))
         return

@@ -6,12 +6,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from quorate.base.ids import ReplicaKey, uuid_to_text
 from quorate.client.results import ClusterDescription, QuorumInfo, ReplicaStatus
+from quorate.formats.versions import MetadataVersion
 
 if TYPE_CHECKING:
     from quorate.client import Admin
 
 SILENT_AFTER_MS: Final = 10_000
 """A node without a Fetch for this time counts as gone; Kafka's fetch timeout is 2000 ms."""
+TOO_OLD: Final = (
+    "At this metadata.version no request removes the registration of a controller (KIP-1312 needs "
+    "4.4-IV2). Where the upgrade is refused because of a ghost, start a new controller with its id first: "
+    "docs/recovery.md, 'A registration of a controller that is gone'."
+)
+_UPGRADE: Final = "quorate features upgrade --release-version 4.4 && "
 
 
 class RegisteredNode(NamedTuple):
@@ -45,8 +52,11 @@ def registrations(admin: Admin) -> list[RegisteredNode]:
     direct = admin.config.controllers
     cluster = admin.describe_cluster(include_fenced_brokers=not direct)
     quorum = admin.describe_quorum()
-    found = _controllers(cluster, quorum) if direct else _brokers(cluster, quorum)
-    return sorted(found)
+    if not direct:
+        return sorted(_brokers(cluster, quorum))
+    level = admin.describe_features().finalized.get("metadata.version")
+    old = level is not None and level < MetadataVersion.IBP_4_4_IV2
+    return sorted(_controllers(cluster, quorum, _UPGRADE if old else ""))
 
 
 def _brokers(cluster: ClusterDescription, quorum: QuorumInfo) -> list[RegisteredNode]:
@@ -65,7 +75,15 @@ def _brokers(cluster: ClusterDescription, quorum: QuorumInfo) -> list[Registered
     return rows
 
 
-def _controllers(cluster: ClusterDescription, quorum: QuorumInfo) -> list[RegisteredNode]:
+def needs_upgrade(rows: list[RegisteredNode]) -> bool:
+    """Whether a ghost can be removed only after an upgrade of metadata.version."""
+    return any((row.remedy or "").startswith(_UPGRADE) for row in rows)
+
+
+def _controllers(
+    cluster: ClusterDescription, quorum: QuorumInfo, first: str
+) -> list[RegisteredNode]:
+    """`first`: the command that must come before the removal of a ghost; empty for none."""
     voters = {row.key.id: row for row in quorum.voters}
     observers = {row.key.id: row for row in quorum.observers}
     rows = []
@@ -77,7 +95,7 @@ def _controllers(cluster: ClusterDescription, quorum: QuorumInfo) -> list[Regist
             state, remedy = "silent", _removal(voters[node_id].key)
         elif not live:
             state = "ghost"
-            remedy = f"quorate cluster unregister-controller --id {node_id}"
+            remedy = f"{first}quorate cluster unregister-controller --id {node_id}"
         last_ms = -1 if last is None else last.last_fetch_ms
         rows.append(RegisteredNode(node_id, "controller", *node.address, state, last_ms, remedy))
     return rows
