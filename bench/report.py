@@ -38,7 +38,7 @@ class Report:
     rows: list[Row] = field(default_factory=list)
     goals: list[Goal] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
-    """Peers that were not on the machine, with how to get them: their goals are not judged."""
+    """Peers that were not on the machine, with how to get them: their goals are not checked."""
 
     def add(self, measure: str, system: str, value: float, unit: str) -> float:
         """Add a number, and print it at once."""

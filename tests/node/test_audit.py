@@ -1,4 +1,4 @@
-"""What the audit trail says of requests, and of what the active controller does unasked."""
+"""The audit trail of requests, and of what the active controller does on its own."""
 
 import pytest
 

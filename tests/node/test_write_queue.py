@@ -45,7 +45,7 @@ CONTEXT = Context(
 
 
 class Queue:
-    """A write queue in office, and what came out of it."""
+    """The write queue of an active controller, and its output."""
 
     def __init__(self, leader_id=1, room=ROOM):
         self.queue = WriteQueue(Head(), room, lambda call: CONTEXT, lambda: leader_id)

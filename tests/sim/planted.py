@@ -421,7 +421,7 @@ def go_back_to_the_last_batch(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MetadataMachine, "follow", follow)
 
 
-def join_unasked(patch: pytest.MonkeyPatch) -> None:
+def join_without_auto_join(patch: pytest.MonkeyPatch) -> None:
     """KAFKA-19850: an observer joins although auto join is not configured."""
     true_request = following.voter_request  # type: ignore[attr-defined]
 

@@ -119,7 +119,7 @@ def test_a_leader_that_is_not_in_service(cluster: Cluster) -> None:
 )
 def test_epochs_of_a_partition(later: dict[str, Any], check: str) -> None:
     assert refused((image(GOOD), 1), (image(GOOD._replace(**later)), 2)) == check
-    # A node that stands at an earlier offset is judged by the later one.
+    # A node at an earlier offset is checked by the later one.
     earlier = {
         key: value if isinstance(value, tuple) else value + 2 for key, value in later.items()
     }

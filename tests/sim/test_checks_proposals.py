@@ -97,7 +97,7 @@ def test_a_refusal_may_overtake() -> None:
     reported(leader, Refused(2, ErrorCode.NOT_CONTROLLER, ""), Committed(1, leader.end, leader.end))
 
 
-def in_company() -> Node:
+def with_a_submission() -> Node:
     """An active leader with a submission that could be appended since 2 ms."""
     _, leader = leading()
     leader.apply(leader.end)
@@ -109,7 +109,7 @@ def in_company() -> Node:
 
 
 def test_a_submission_may_wait_two_ms_for_others_of_its_batch() -> None:
-    leader = in_company()
+    leader = with_a_submission()
     leader.state.now += 1
     leader.append(leader.made(b"a", b"b"))
     leader.state.now += 100
@@ -126,14 +126,14 @@ def test_a_submission_may_wait_two_ms_for_others_of_its_batch() -> None:
 
 
 def test_a_submission_that_waits_beyond_the_batching_delay() -> None:
-    leader = in_company()
+    leader = with_a_submission()
     leader.state.now += 2
     with broken("proposal batching delay", "has delayed 1 for 3 ms"):
         leader.step()
 
 
 def test_a_leader_whose_timer_ignores_the_batching_delay() -> None:
-    leader = in_company()
+    leader = with_a_submission()
     with broken("proposal batching delay", "sleeps for 3 ms"):
         leader.step(wake_at_ms=leader.state.now + 3)
 

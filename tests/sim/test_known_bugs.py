@@ -51,7 +51,11 @@ KNOWN = [
     Known("kafka_19354", planted.observers_run, "+ 4: epoch 1: prospective (fetch timeout)"),
     Known("kafka_19354", planted.ask_the_others_for_ever, "- 4: high watermark 4"),
     Known("kafka_19850", planted.join_at_once, "+ 1: add voter 3: asks for its versions"),
-    Known("kafka_19850_without_auto_join", planted.join_unasked, "+ 1: add voter 3: asks for its"),
+    Known(
+        "kafka_19850_without_auto_join",
+        planted.join_without_auto_join,
+        "+ 1: add voter 3: asks for its",
+    ),
     Known("kafka_20427", planted.never_update_voters, "- 1: offset 3: voters {1, 2, 3}"),
     Known("kafka_20427_all_at_once", planted.win_without_votes, "+ 1: epoch 3: leader"),
     Known("kafka_20895", planted.refuse_successors, "+ 3: epoch 1: pre-vote of 2 refused"),

@@ -37,7 +37,7 @@ def taped(cluster: CoreCluster, *voters: int) -> Tape:
 
 
 def takeover() -> Tape:
-    """A leader cut off appends in vain, crashes, and is cut back by the next one."""
+    """A disconnected leader appends, crashes, and truncates to the log of the next leader."""
     cluster = CoreCluster(Random(1).random).dynamic(1, 2, 3)
     tape = taped(cluster, 1, 2, 3)
     cluster.start()

@@ -34,7 +34,7 @@ def may_ask_for_tokens(
     """Whether tokens may be asked for on a connection (`ControllerApis.allowTokenRequests`).
 
     A token must not make another token. A connection without authentication gets none; what a broker
-    forwards, the broker has judged by its own listener.
+    forwards, the broker has checked by its own listener.
     """
     if token_authenticated:
         return False

@@ -1,6 +1,6 @@
-"""What the active controller writes unasked, and when.
+"""The writes of the active controller itself, and when it makes them.
 
-1. On taking office: the activation records, before any other write (`CompleteActivationEvent`).
+1. On activation: the activation records, before any other write (`CompleteActivationEvent`).
 2. Its own registration, while the head image lacks this incarnation (KIP-919).
 3. A NoOpRecord every `metadata.max.idle.interval.ms` (KIP-835).
 4. Periodic tasks (`PeriodicTaskControlManager`): fencing of brokers without contact, preferred and

@@ -205,7 +205,7 @@ class Router:
            the leader (REQUEST_TIMED_OUT without a message).
         2. The next attempt is then refused as a duplicate or as unknown. `is_done` decides whether
            that refusal means success.
-        3. The refusal is a safe witness: the leader evaluates it only once the previous change
+        3. The refusal is proof enough: the leader evaluates it only once the previous change
            is committed. A description alone is not: it may show a change that is lost with its leader.
         """
         uncertain = False

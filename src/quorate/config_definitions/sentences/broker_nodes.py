@@ -54,7 +54,7 @@ alter.config.policy.class.name: Java class that may refuse changes of configs.
 controller.quorum.voters: Voters of a static quorum, as id@host:port.
 controller.quorum.bootstrap.servers: Addresses at which a node of a dynamic quorum finds the others.
 controller.quorum.election.timeout.ms: How long a candidate waits for votes before it begins a new election.
-controller.quorum.fetch.timeout.ms: How long a voter goes without news of a leader, or a leader without a majority.
+controller.quorum.fetch.timeout.ms: Longest time without a Fetch answer of the leader, or, for a leader, without Fetches of a majority.
 controller.quorum.election.backoff.max.ms: Longest random pause after an election without a winner.
 controller.quorum.append.linger.ms: How long a leader gathers records for a batch.
 controller.quorum.request.timeout.ms: How long a node waits for a response of another node of the quorum.

@@ -79,8 +79,8 @@ def misplace(disk: MemoryDisk, rng: Prng, size: int) -> str | None:
         return None
     name, room, data = rng.pick(found)
     source_name, _, source = rng.pick(logs)
-    targets = [at for at in (range(0, room, size) if size else _borders(data)) if at < room]
-    sources = list(range(0, len(source), size) if size else _borders(source))
+    targets = [at for at in (range(0, room, size) if size else _boundaries(data)) if at < room]
+    sources = list(range(0, len(source), size) if size else _boundaries(source))
     if not targets or not sources:
         return None
     at, start = rng.pick(targets), rng.pick(sources)
@@ -115,7 +115,7 @@ def _rot_number(disk: MemoryDisk, rng: Prng, what: str, place: int, bits: int) -
         (name, at)
         for name, size, data in _places(disk)
         if name.endswith(LOG_SUFFIX)
-        for at in _borders(data)
+        for at in _boundaries(data)
         if at < size
     ]
     if not places:
@@ -155,8 +155,8 @@ def lose(disk: MemoryDisk, rng: Prng, what: str) -> str | None:
 def _log_end(medium: Mapping[str, bytes], logs: Sequence[str]) -> int:
     """The log end offset (exclusive); 0 without a log."""
     for name in reversed(logs):
-        if borders := _borders(medium[name]):
-            return read_batch(medium[name], borders[-1]).end_offset
+        if boundaries := _boundaries(medium[name]):
+            return read_batch(medium[name], boundaries[-1]).end_offset
     return (logs and parse_segment_name(logs[-1])) or 0
 
 
@@ -171,7 +171,7 @@ def _is_missed(medium: Mapping[str, bytes]) -> bool:
     return decode_quorum_state(medium[QUORUM_STATE], QUORUM_STATE).election.epoch > 0
 
 
-def _borders(data: bytes) -> list[int]:
+def _boundaries(data: bytes) -> list[int]:
     """The position of each whole batch."""
     whole, at, found = whole_batches_size(data), 0, []
     while at < whole:
@@ -208,7 +208,7 @@ def _places(disk: MemoryDisk) -> list[tuple[str, int, bytes]]:
 
 def _before_last_batch(data: bytes) -> int:
     """The position of the last whole batch; 0 where there is none."""
-    return max(_borders(data), default=0)
+    return max(_boundaries(data), default=0)
 
 
 def _looks_whole(name: str, spoiled: bytes, data: bytes) -> bool:

@@ -137,7 +137,7 @@ class FetchSnapshotRequest(Message, kind="request", key=59, versions=(0, 1)):
 
 
 class FetchSnapshotResponse(Message, kind="response", key=59, versions=(0, 1)):
-    """One chunk of a snapshot; batches may be cut at its borders."""
+    """One chunk of a snapshot; it may start and end inside a batch."""
 
     class TopicSnapshot(Struct):
         class PartitionSnapshot(Struct):
