@@ -25,6 +25,7 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
     "reassign-partitions": [("--list",), ("--verify", "--reassignment-json-file", "FILE")],
     "log-dirs": [("--describe",)],
     "delegation-tokens": [("--describe",)],
+    "metadata-shell": [("ls",)],
 }
 """Calls of every tool that asks a cluster."""
 HAS_OWN_TIMEOUT = {"reassign-partitions"}
@@ -78,11 +79,16 @@ def ask(quorate, tmp_path):
     return ask
 
 
-EACH = [(tool, call) for tool, calls in CALLS.items() for call in calls]
+EACH = [
+    pytest.param(tool, call, kind, id=f"{tool} {' '.join(call)} {kind}")
+    for tool, calls in CALLS.items()
+    for call in calls
+    for kind in ("controller", "server")
+    if (tool, kind) != ("metadata-shell", "server")  # brokers do not serve the metadata log
+]
 
 
-@pytest.mark.parametrize(("tool", "call"), EACH, ids=lambda word: str(word))
-@pytest.mark.parametrize("kind", ["controller", "server"])
+@pytest.mark.parametrize(("tool", "call", "kind"), EACH)
 def test_a_closed_port(ask, closed, tool, call, kind):
     code, _, err = ask(tool, call, kind, closed)
     assert code == 1
@@ -90,8 +96,7 @@ def test_a_closed_port(ask, closed, tool, call, kind):
     assert_says_what_to_try(err, kind)
 
 
-@pytest.mark.parametrize(("tool", "call"), EACH, ids=lambda word: str(word))
-@pytest.mark.parametrize("kind", ["controller", "server"])
+@pytest.mark.parametrize(("tool", "call", "kind"), EACH)
 def test_a_port_that_accepts_and_stays_silent(ask, silent, tool, call, kind):
     began = time.monotonic()
     code, _, err = ask(tool, call, kind, silent)

@@ -85,6 +85,7 @@ DUMP_LOG: Final[Mapping[str, Schema]] = {
 }
 
 _FAILED_SEED: Final = {"seed": NUMBER, "check": TEXT, "message": TEXT}
+_VIOLATION: Final = {"law": TEXT, "message": TEXT}
 SIM: Final[Mapping[str, Schema]] = {
     "run": object_of(
         worlds=NUMBER,
@@ -121,7 +122,7 @@ SIM: Final[Mapping[str, Schema]] = {
         ),
         states=NUMBER,
         complete=FLAG,
-        violation=or_null(object_of(law=TEXT, message=TEXT)),
+        violation=or_null(object_of(**_VIOLATION)),
     ),
     "nemesis": object_of(
         seed=NUMBER,

@@ -17,11 +17,6 @@ def object_of(**properties: Schema) -> Schema:
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
-def with_optional(schema: Schema, **properties: Schema) -> Schema:
-    """The object may also have these properties."""
-    return {**schema, "properties": {**schema["properties"], **properties}}
-
-
 def list_of(items: Schema) -> Schema:
     """An array of such items."""
     return {"type": "array", "items": items}
@@ -40,6 +35,11 @@ def or_null(schema: Schema) -> Schema:
 def one_of(*values: str) -> Schema:
     """One of these strings."""
     return {"type": "string", "enum": list(values)}
+
+
+def with_optional(schema: Schema, **properties: Schema) -> Schema:
+    """The object may also have these properties."""
+    return {**schema, "properties": {**schema["properties"], **properties}}
 
 
 def all_of(*objects: Schema) -> Schema:

@@ -288,8 +288,9 @@ class LeaderClient:
             if self._address is None:
                 self._address = places[self._next % len(places)]
                 self._next += 1
+            connect_ms = min(_CONNECT_MS, self.controllers.timeout_ms)
             connection = Connection(
-                self._address, self.client_id, _CONNECT_MS, self.controllers.security
+                self._address, self.client_id, connect_ms, self.controllers.security
             )
             try:
                 self._check_cluster(connection)

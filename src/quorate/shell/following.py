@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from tempfile import TemporaryFile
-from typing import Final
+from typing import ClassVar, Final
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.client.leader import Controllers, LeaderDivergedError, LeaderUnreachableError
@@ -23,6 +23,21 @@ from quorate.shell.loading import EMPTY, LoadError, errors_of, snapshot_view, wi
 _POLL_S: Final = 0.05
 
 
+class NoControllerError(LeaderUnreachableError):
+    """No leader answered; the text says what to check."""
+
+    def __str__(self) -> str:
+        return (
+            f"{super().__str__()} (are these addresses of controllers, and do the controllers run?)"
+        )
+
+
+class ShellLogFetcher(LogFetcher):
+    """Reads the log for the shell, whose errors name what to check."""
+
+    unreachable: ClassVar[type[LeaderUnreachableError]] = NoControllerError
+
+
 class QuorumFollower:
     """The view of a running quorum; `catch_up` brings it up to date. The caller closes it."""
 
@@ -30,7 +45,7 @@ class QuorumFollower:
         self, controllers: Controllers, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self._controllers = controllers
-        self._fetcher = LogFetcher(controllers, monotonic=monotonic)
+        self._fetcher = ShellLogFetcher(controllers, monotonic=monotonic)
         self._now = monotonic
         self._loader = Loader()
         self._control = EMPTY.control
