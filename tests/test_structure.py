@@ -66,7 +66,10 @@ SWEPT = {".html", ".md", ".plan", ".py", ".toml", ".txt"}
 """Suffixes of the files in which retired words must not return."""
 PUBLIC = {"_asdict", "_exit", "_fields", "_make", "_replace"}
 """Of os and of NamedTuple: public in spite of the underscore."""
-OF_LIBRARIES = {"_activeSession", "_expected_crc", "_jsc", "_jsparkSession", "_jvm"}
+OF_LIBRARIES = {
+    *("_activeSession", "_ensure_initialized", "_expected_crc", "_gateway"),
+    *("_jsc", "_jsparkSession", "_jvm"),
+}
 """Of PySpark and zipfile, which have no public name for it."""
 MACHINE_PATH = re.compile(r"(?<![\w.])/(work|root|home|farm)/")
 

@@ -36,7 +36,10 @@ def jobs(spark: SparkSession, logs: str, warehouse: str) -> dict[str, Any]:
     found["audit"] = audit(spark, [logs]).to_json()
     found["ingest"] = ingest(spark, [logs], warehouse).to_json()
     found["again"] = ingest(spark, [logs], warehouse).to_json()
-    for question in ("topics_created_and_deleted", "SELECT count(*) AS n, max(time) AS last FROM log"):
+    for question in (
+        "topics_created_and_deleted",
+        "SELECT count(*) AS n, max(time) AS last FROM log",
+    ):
         found[question] = [
             json.loads(row) for row in json_rows(history(spark, warehouse, question))
         ]

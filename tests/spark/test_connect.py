@@ -41,7 +41,10 @@ def test_the_jobs_on_a_session_of_spark_connect(spark, tmp_path: Path):
         summary.events,
     )
     assert found["again"]["records"] == 0
-    for question in ("topics_created_and_deleted", "SELECT count(*) AS n, max(time) AS last FROM log"):
+    for question in (
+        "topics_created_and_deleted",
+        "SELECT count(*) AS n, max(time) AS last FROM log",
+    ):
         rows = [json.loads(row) for row in json_rows(history(spark, warehouse, question))]
         assert found[question] == rows
     assert "'DROP VIEW log' is no query" in found["refused"]

@@ -48,7 +48,7 @@ STORE_VARIABLES: Final = (
 )
 """Environment variables of the object stores' own tools. Executors get those that the driver has."""
 _REMOTE_TASKS: Final = 8
-"""Tasks at once where nothing tells: a server of Spark Connect does not say how many cores it has."""
+"""Tasks at once without `spark.default.parallelism`: a server of Spark Connect does not name its cores."""
 NEEDED: Final = ("pyarrow", "numpy", "pandas", "fastcrc", "immutables")
 """The packages that the tasks of every job import besides this one."""
 _QUORATE_ERROR: Final = re.compile(r"^(?:pyspark\S*: )?(quorate\.[\w.]+): (.+)$", re.MULTILINE)
@@ -112,7 +112,7 @@ def is_remote(spark: SparkSession) -> bool:
 
 
 def parallelism(spark: SparkSession) -> int:
-    """How many tasks run at once, as far as the session tells."""
+    """How many tasks run at once, as far as the session knows."""
     if not is_remote(spark):
         return spark.sparkContext.defaultParallelism
     cores = spark.conf.get("spark.default.parallelism", None)

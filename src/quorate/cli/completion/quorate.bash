@@ -165,24 +165,24 @@ _quorate_command() {
       valued='' ;;
     "quorate pipeline ingest")
       commands=''
-      flags='--quiet --json --fail-fast --help'
-      valued='--warehouse -w --format --master --conf --storage-option --cluster-id --up-to' ;;
+      flags='--quiet --json --findings-exit-zero --fail-fast --help'
+      valued='--warehouse -w --format --master --conf --storage-option --cluster --cluster-id --up-to' ;;
     "quorate pipeline stream")
       commands=''
-      flags='--quiet --json --once --fail-fast --help'
-      valued='--warehouse -w --format --master --conf --storage-option --bootstrap-controllers -b --every --max-records --cluster-id --up-to --timeout --on-silence' ;;
+      flags='--quiet --json --findings-exit-zero --once --fail-fast --help'
+      valued='--warehouse -w --format --master --conf --storage-option --cluster --bootstrap-controllers -b --every --max-records --cluster-id --up-to --timeout --on-silence' ;;
     "quorate pipeline history")
       commands=''
       flags='--quiet --json --help'
       valued='--warehouse -w --format --master --conf --storage-option --where --order-by --limit --at --cluster' ;;
     "quorate pipeline who")
       commands=''
-      flags='--quiet --json --all --out --help'
+      flags='--quiet --json --findings-exit-zero --all --out --help'
       valued='--warehouse -w --format --master --conf --storage-option --authorizer-log --request-log --controller-log --server-log --cluster --tz --window --skew --pattern --where --limit' ;;
     "quorate pipeline audit")
       commands=''
-      flags='--quiet --json --fail-fast --help'
-      valued='--master --conf --storage-option --cluster-id --out' ;;
+      flags='--quiet --json --findings-exit-zero --fail-fast --help'
+      valued='--master --conf --storage-option --cluster --cluster-id --out' ;;
     "quorate pipeline report")
       commands=''
       flags='--quiet --json --help'
