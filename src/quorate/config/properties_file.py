@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from quorate.config.providers import PROVIDERS, resolved
+from quorate.config.secret_files import open_secrets
 from quorate.config.settings import ConfigError, Settings, parse_properties
 
 
@@ -20,7 +21,8 @@ def read_settings(path: Path | str, overrides: Sequence[str] = ()) -> Settings:
     except OSError as error:
         raise ConfigError(f"Cannot read {source}: {error.strerror or error}") from None
     found = parse_properties(data, source)
-    values = {key: one.value for key, one in found.items()}
+    in_file = {key: one.value for key, one in found.items()}
+    values = dict(in_file)
     places = {key: f"{source}, line {one.line}" for key, one in found.items()}
     for override in overrides:
         key, equals, value = override.partition("=")
@@ -31,4 +33,6 @@ def read_settings(path: Path | str, overrides: Sequence[str] = ()) -> Settings:
         places[key] = f"--override {override}"
     if PROVIDERS in values:
         values = resolved(values, places)
-    return Settings(values, places, source)
+    settings = Settings(values, places, source)
+    settings.notes += open_secrets(in_file, values, source)
+    return settings

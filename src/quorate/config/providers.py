@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -74,6 +74,18 @@ def resolved(values: Mapping[str, str], places: Mapping[str, str]) -> dict[str, 
         for key, value in values.items()
         if key != PROVIDERS and not key.startswith(f"{PROVIDERS}.")
     }
+
+
+def files_of(values: Mapping[str, str]) -> Iterator[str]:
+    """The files that the references in `values` read; a file may come more than once."""
+    for name, path, key in (
+        found for text in values.values() for found in _REFERENCE.findall(text)
+    ):
+        kind = values.get(f"{PROVIDERS}.{name}.class", "").strip().rpartition(".")[2]
+        if kind == "FileConfigProvider":
+            yield path
+        elif kind == "DirectoryConfigProvider":
+            yield f"{path}/{key}"
 
 
 def _from_environment(path: str, key: str, params: Params) -> str | None:
