@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from quorate.spark.jobs.repair import repair_warehouse
@@ -16,10 +18,17 @@ from spark.fleet import DYNAMIC, places, rows_of, warehouses
 SAME = "a-first/node1"
 
 
-def contents(home: str) -> dict[str, list[str]]:
+CHECKSUMS = ("first_crc", "last_crc")
+
+
+def contents(home: str, *, without: Sequence[str] = ()) -> dict[str, list[str]]:
+    """By table, its rows; without some columns."""
     store = open_store(home)
     return {
-        table: sorted(str(row) for row in rows_of(store, table))
+        table: sorted(
+            str({name: value for name, value in row.items() if name not in without})
+            for row in rows_of(store, table)
+        )
         for table in ("log", "changes", *KINDS, "epochs")
     }
 
@@ -28,7 +37,7 @@ def contents(home: str) -> dict[str, list[str]]:
 def quiet(spark, tmp_path_factory):
     home = str(tmp_path_factory.mktemp("quiet") / "home")
     ingest(spark, places(SAME), home)
-    return contents(home)
+    return home
 
 
 @pytest.mark.parametrize("job", ["bronze", "state"])
@@ -49,10 +58,10 @@ def test_doubled_history_is_found_and_derived_again(
         for check in ("_check", "_check_removes"):
             patch.setattr(read_version, check, lambda *_: None)
         ingest(spark, places(SAME), home)
-    assert contents(home) != quiet
+    assert contents(home) != contents(quiet)
     code, out, _ = pipeline("repair", "-w", home)
     assert code == 0 and f"{DYNAMIC}: two jobs at once wrote its history twice" in out
-    assert contents(home) == quiet
+    assert contents(home) == contents(quiet)
     assert repair_warehouse(spark, home).doubled == []
 
 
@@ -65,7 +74,8 @@ def test_progress_that_another_job_replaced_is_found_from_the_log(spark, tmp_pat
         plan.remove(table, [file.path for file in store.files(table)])
     store.commit(plan)
     assert repair_warehouse(spark, home).doubled == [DYNAMIC]
-    assert contents(home) == quiet
+    # The rows of the log do not have the checksums of their batches.
+    assert contents(home, without=CHECKSUMS) == contents(quiet, without=CHECKSUMS)
     assert ingest(spark, places(SAME), home).records == 0
 
 

@@ -25,7 +25,8 @@ def start_jvm(settings: Mapping[str, str]) -> None:
     for name, value in settings.items():
         conf.set(name, value)
     read, write = os.pipe()
-    threading.Thread(target=_pass_on, args=(read,), name="stderr of the JVM", daemon=True).start()
+    ends = (read, os.dup(2))  # the stderr of now, which the JVM would have inherited
+    threading.Thread(target=_pass_on, args=ends, name="stderr of the JVM", daemon=True).start()
     try:
         gateway = launch_gateway(conf, {"stderr": write})  # type: ignore[no-untyped-call]
     finally:
@@ -33,19 +34,20 @@ def start_jvm(settings: Mapping[str, str]) -> None:
     SparkContext._ensure_initialized(gateway=gateway)
 
 
-def _pass_on(read: int) -> None:
-    """Copy to stderr what the JVM writes there, until it ends."""
+def _pass_on(read: int, out: int) -> None:
+    """Copy what the JVM writes, until it ends, without the warning."""
     held = b""
     while chunk := os.read(read, 1 << 16):
         text, held = without_warning(held + chunk)
-        _write(text)
-    _write(held)
+        _write(out, text)
+    _write(out, held)
     os.close(read)
+    os.close(out)
 
 
-def _write(text: bytes) -> None:
+def _write(out: int, text: bytes) -> None:
     while text:
-        text = text[os.write(2, text) :]
+        text = text[os.write(out, text) :]
 
 
 def without_warning(text: bytes) -> tuple[bytes, bytes]:
