@@ -61,7 +61,7 @@ class Leader:
 @pytest.fixture
 def leader(monkeypatch: pytest.MonkeyPatch) -> Leader:
     found = Leader()
-    monkeypatch.setattr(following, "LogFetcher", lambda *_, **__: found)
+    monkeypatch.setattr(following, "ShellLogFetcher", lambda *_, **__: found)
     monkeypatch.setattr(following, "time", SimpleNamespace(sleep=lambda s: passed(found, s)))
     return found
 
