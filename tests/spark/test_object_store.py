@@ -177,7 +177,7 @@ def test_the_tables_of_a_warehouse_in_s3(s3):
     store, rival = open_store(home), open_store(home)
     for run, epoch in ((store.next_run(), 1), (2, 2)):
         writer = TableWriter(home, "epochs", file_name("epochs", run))
-        writer.add(("c", epoch, 10 * run, 10 * run + 10, 0, 0))
+        writer.add(("c", epoch, 10 * run, 10 * run + 10, 0, 0, None, None))
         plan = RunPlan(run, "bronze")
         plan.add(writer.close())
         store.commit(plan)
@@ -189,7 +189,7 @@ def test_the_tables_of_a_warehouse_in_s3(s3):
     batches = [batch for path in paths for batch in read_batches(home, "epochs", path)]
     assert sorted(row["epoch"] for batch in batches for row in batch.to_pylist()) == [1, 2]
     left_behind = TableWriter(home, "epochs", file_name("epochs", 2))
-    left_behind.add(("c", 3, 0, 1, 0, 0))
+    left_behind.add(("c", 3, 0, 1, 0, 0, None, None))
     left_behind.close()
     assert again.sweep(0) >= 1
     assert [file.path for file in again.files("epochs")] == paths
