@@ -71,7 +71,7 @@ def config(tmp_path):
     return load_config(str(path))
 
 
-def test_a_broken_new_file_keeps_the_old_one_and_is_reported_until_it_is_mended(
+def test_a_broken_new_file_keeps_the_old_one_and_is_reported_until_it_is_repaired(
     config, tmp_path, caplog
 ):
     security, loop = NodeSecurity(config), Loop()

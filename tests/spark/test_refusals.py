@@ -19,6 +19,7 @@ from quorate.cli.pipeline.summary import cluster_lines
 from quorate.formats.batch import encode_batch, encode_control_batch
 from quorate.raft.values import LeaderChange
 from quorate.spark.files.paths import SourceError
+from quorate.spark.jobs.follow import FollowSummary
 from quorate.spark.source.options import parse_options
 from quorate.spark.source.plan import partitions
 from quorate.spark.source.read import read_partition
@@ -329,3 +330,9 @@ def test_input_without_a_log_gives_only_its_problem():
     snapshot_alone = ClusterSummary(applied_end_offset=10)
     (line,) = cluster_lines(IngestSummary("w", {"a": snapshot_alone}))
     assert line.endswith("the log is empty, the state includes offset 9")
+
+
+def test_the_end_that_a_stream_waits_at_is_no_directory_that_it_cannot_read():
+    waits = FollowSummary("w", unread=["a.log: byte 7: cut"])
+    assert cluster_lines(waits) == [], "the command has a line of its own for it"
+    assert cluster_lines(IngestSummary("w", unreadable=["b: empty"])) == ["  not read: b: empty"]

@@ -160,9 +160,12 @@ _INGESTED: Final = object_of(
             examples=map_of(TEXT),
             foreign_replicas=map_of(TEXT),
             problem=MAYBE_TEXT,
+            undecided=MAYBE_TEXT,
+            same_id=list_of(TEXT),
         )
     ),
     damaged_pieces=NUMBER,
+    unreadable=list_of(TEXT),
     seconds=QUANTITY,
     records=NUMBER,
     events=NUMBER,

@@ -32,7 +32,7 @@ def cluster_lines(summary: IngestSummary) -> list[str]:
         found += [
             f"      {why}: {text}"
             for why, text in one.examples.items()
-            if not any(text.endswith(unread) for unread in summary.unread)
+            if not any(text.endswith(unreadable) for unreadable in summary.unreadable)
         ]
         found += [
             f"    nothing was ingested from {path}: {why}"
@@ -44,7 +44,7 @@ def cluster_lines(summary: IngestSummary) -> list[str]:
             found.append(f"    another cluster with the same id: {', '.join(one.same_id)}")
         if one.problem:
             found.append(f"    {one.problem}")
-    return found + [f"  not read: {text}" for text in summary.unread]
+    return found + [f"  not read: {text}" for text in summary.unreadable]
 
 
 def _taken(one: ClusterSummary) -> str:

@@ -69,7 +69,7 @@ class Resolution:
     """By name, the paths of logs, where the source alone would name them otherwise."""
     known: dict[str, frozenset[str]] = field(default_factory=dict)
     """By cluster id, the names that the warehouse has."""
-    unread: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
     """Why logs are not read at all, each text with the path."""
 
     def outdated(self, progress: Mapping[str, ClusterProgress]) -> str | None:
@@ -97,7 +97,7 @@ def names_in(store: TableStore, options: SourceOptions) -> Resolution:
         found, _ = identify_all(logs, archives, options, readers, every_archive=True)
         unnamed = [one for one in found.histories if one.cluster_id not in found.given]
         resolved = resolve(unnamed, load_progress(store.version()))
-    resolved.unread = [
+    resolved.unreadable = [
         one.problem for one in found.by_path.values() if one.unreadable and one.problem
     ]
     return resolved

@@ -179,7 +179,7 @@ def ingest_rows(
     mixed = frozenset(settings.identity.mixed if settings.identity is not None else ())
     read = read_version(store, mixed.union(survey.clusters))
     if settings.identity is not None:
-        summary.unread = settings.identity.unread
+        summary.unreadable = settings.identity.unreadable
         read = _separate(spark, read, settings.identity, summary, notify, fail_fast)
     progress = read.progress
     rows, survey = without_known_starts(rows, survey, progress)

@@ -74,7 +74,7 @@ class IngestSummary:
     damaged_pieces: int = 0
     """Pieces of the input that cannot be read, also those that were known before."""
     seconds: float = 0.0
-    unread: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
     """Why directories of the input are not read at all, each text with the path."""
 
     @property
