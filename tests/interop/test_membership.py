@@ -44,7 +44,11 @@ def remove(quorum, node, tool, asked=None):
 
 
 def wait_until_caught_up(quorum, node):
-    """Under its present key: the leader remembers an old one of the same id for a while."""
+    """Under its present key: the leader remembers an old one of the same id for a while.
+
+    A Java node fetches before its listener is open.
+    Until then the leader cannot ask for its versions and aborts the addition.
+    """
 
     def has_caught_up(view):
         row = view.observers.get(node.id)
@@ -55,6 +59,7 @@ def wait_until_caught_up(quorum, node):
         )
 
     quorum.wait_until(has_caught_up, f"{node} to observe and catch up")
+    node.wait_until_listening()
 
 
 @pytest.mark.parametrize(("leader", "newcomer", "tool"), CROSSWISE, ids=lambda kind: kind)
