@@ -6,34 +6,80 @@ Source: `ReplicationControlManager.validateManualPartitionAssignment` and
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Container, Generator, Sequence
+from functools import cached_property
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid
 from quorate.controller.context import Context, Rng
 from quorate.controller.partition_changes import default_directory, is_reserved
-from quorate.controller.placement import place, usable_brokers
+from quorate.controller.placement import RackBrokers, by_rack, place, usable_brokers
 from quorate.controller.result import MAX_RECORDS, PAUSE_EVERY, ApiError
 from quorate.formats.records import PartitionRecord
 from quorate.metadata.image import Image
 from quorate.wire.schema import Message
 
 
+class Brokers:
+    """The brokers as one request sees them: each fact is worked out once, when it is needed.
+
+    Valid while the request is decided: the write queue lets no other change happen meanwhile.
+    """
+
+    def __init__(self, image: Image, context: Context) -> None:
+        self._image = image
+        self._context = context
+        self._active: dict[int, bool] = {}
+        self._directories: dict[int, Uuid] = {}
+
+    @cached_property
+    def usable(self) -> list[RackBrokers]:
+        """Those that may get replicas, by rack."""
+        return by_rack(usable_brokers(self._image.cluster, self._context.liveness))
+
+    @cached_property
+    def with_directories(self) -> bool:
+        """Whether the records of partitions name directories (KIP-858)."""
+        version = self._image.features.metadata_version
+        return version is not None and version.directory_assignment
+
+    @property
+    def registered(self) -> Container[int]:
+        """The ids of all registered brokers."""
+        return self._image.cluster.brokers
+
+    def active(self, replicas: Sequence[int]) -> list[int]:
+        """Those of the replicas that may lead and be in sync, in the same order."""
+        known = self._active
+        for replica in replicas:
+            if replica not in known:
+                known[replica] = self._context.is_active(self._image, replica)
+        return [replica for replica in replicas if known[replica]]
+
+    def directories(self, replicas: Sequence[int]) -> list[Uuid]:
+        """The directory of each replica as far as it is known (`ClusterControlManager.defaultDir`)."""
+        known = self._directories
+        for replica in replicas:
+            if replica not in known:
+                known[replica] = default_directory(self._image.cluster.brokers.get(replica))
+        return [known[replica] for replica in replicas]
+
+
 def placed(
-    image: Image, count: int, factor: int, context: Context
+    brokers: Brokers, count: int, factor: int, rng: Rng
 ) -> Generator[None, None, list[list[int]]]:
     """Replicas of `count` partitions, each with an active one. Pauses after PAUSE_EVERY of them.
 
     Raises ApiError (INVALID_REPLICATION_FACTOR).
     """
     try:
-        places = place(count, factor, usable_brokers(image.cluster, context.liveness), context.rng)
+        places = place(count, factor, brokers.usable, rng)
     except ApiError as refused:
         text = f"Unable to replicate the partition {factor} time(s): {refused}"
         raise ApiError(refused.error, text) from None
     assignments = []
     for replicas in places:
-        if not any(context.is_active(image, replica) for replica in replicas):
+        if not brokers.active(replicas):
             raise ApiError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 f"Unable to replicate the partition {factor} time(s): All brokers are currently "
@@ -45,16 +91,19 @@ def placed(
     return assignments
 
 
-def check_assignment(image: Image, replicas: Sequence[int], factor: int | None) -> None:
+def check_assignment(
+    registered: Container[int], replicas: Sequence[int], factor: int | None
+) -> None:
     """Raises ApiError (INVALID_REPLICA_ASSIGNMENT) for replicas that cannot be assigned.
 
+    registered: the ids of the registered brokers.
     factor: the replication factor of the partitions before it; None: this is the first one.
     """
     if not replicas:
         raise bad_assignment("The manual partition assignment includes an empty replica list.")
     previous: int | None = None
     for broker_id in sorted(replicas):
-        if broker_id not in image.cluster.brokers:
+        if broker_id not in registered:
             raise bad_assignment(
                 f"The manual partition assignment includes broker {broker_id}, but no such broker "
                 "is registered."
@@ -72,8 +121,8 @@ def check_assignment(image: Image, replicas: Sequence[int], factor: int | None) 
         )
 
 
-def check_active(image: Image, replicas: Sequence[int], index: int, context: Context) -> None:
-    if not any(context.is_active(image, replica) for replica in replicas):
+def check_active(brokers: Brokers, replicas: Sequence[int], index: int) -> None:
+    if not brokers.active(replicas):
         raise bad_assignment(
             f"All brokers specified in the manual partition assignment for partition {index} are "
             "fenced or in controlled shutdown."
@@ -85,36 +134,31 @@ def bad_assignment(text: str) -> ApiError:
 
 
 def partition_records(
-    image: Image, topic_id: Uuid, first: int, assignments: Sequence[Sequence[int]], context: Context
+    brokers: Brokers, topic_id: Uuid, first: int, assignments: Sequence[list[int]]
 ) -> Generator[None, None, list[PartitionRecord]]:
     """New partitions, numbered from `first`. Pauses after PAUSE_EVERY of them."""
     records = []
     for index, replicas in enumerate(assignments, first):
-        records.append(_partition_record(image, topic_id, index, replicas, context))
+        records.append(_partition_record(brokers, topic_id, index, replicas))
         if len(records) % PAUSE_EVERY == 0:
             yield None
     return records
 
 
 def _partition_record(
-    image: Image, topic_id: Uuid, index: int, replicas: Sequence[int], context: Context
+    brokers: Brokers, topic_id: Uuid, index: int, replicas: list[int]
 ) -> PartitionRecord:
     """A new partition: its active replicas are in sync, and the first of them leads."""
-    isr = [replica for replica in replicas if context.is_active(image, replica)]
-    brokers = image.cluster.brokers
-    version = image.features.metadata_version
-    with_directories = version is not None and version.directory_assignment
+    isr = brokers.active(replicas)
     return PartitionRecord(
         partition_id=index,
         topic_id=topic_id,
-        replicas=list(replicas),
+        replicas=replicas,
         isr=isr,
         leader=isr[0],
         leader_epoch=0,
         partition_epoch=0,
-        directories=[default_directory(brokers.get(replica)) for replica in replicas]
-        if with_directories
-        else [],
+        directories=brokers.directories(replicas) if brokers.with_directories else [],
     )
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.controller.assignments import (
+    Brokers,
     bad_assignment,
     charge,
     check_active,
@@ -43,7 +44,7 @@ from quorate.wire.schema import Message
 def _create_partitions(
     head: Head, request: CreatePartitionsRequest, context: Context
 ) -> Steps[CreatePartitionsResponse]:
-    image = head.image
+    image, brokers = head.image, Brokers(head.image, context)
     named = Counter(topic.name for topic in request.topics)
     records: list[Message] = []
     results = []
@@ -57,7 +58,7 @@ def _create_partitions(
             refused = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "")
         else:
             try:
-                records.extend((yield from _more_partitions(image, topic, context)))
+                records.extend((yield from _more_partitions(image, topic, brokers, context)))
             except ApiError as error:
                 refused = error
         check_size(records)
@@ -72,7 +73,10 @@ def _create_partitions(
 
 
 def _more_partitions(
-    image: Image, wanted: CreatePartitionsRequest.CreatePartitionsTopic, context: Context
+    image: Image,
+    wanted: CreatePartitionsRequest.CreatePartitionsTopic,
+    brokers: Brokers,
+    context: Context,
 ) -> Generator[None, None, list[PartitionRecord]]:
     topic = image.topics.named(wanted.name)
     if topic is None:
@@ -94,14 +98,14 @@ def _more_partitions(
             text = "Unable to perform excessively large batch operation."
             raise ApiError(ErrorCode.POLICY_VIOLATION, text)
         charge(context, additional)
-        assignments = yield from placed(image, additional, factor, context)
+        assignments = yield from placed(brokers, additional, factor, context.rng)
     else:
-        assignments = _manual_partitions(image, topic, wanted, additional, factor, context)
-    return (yield from partition_records(image, topic.id, present, assignments, context))
+        assignments = _manual_partitions(brokers, topic, wanted, additional, factor, context)
+    return (yield from partition_records(brokers, topic.id, present, assignments))
 
 
 def _manual_partitions(
-    image: Image,
+    brokers: Brokers,
     topic: Topic,
     wanted: CreatePartitionsRequest.CreatePartitionsTopic,
     additional: int,
@@ -116,8 +120,8 @@ def _manual_partitions(
         )
     charge(context, additional)
     for number, replicas in enumerate(given):
-        check_assignment(image, replicas, factor)
-        check_active(image, replicas, len(topic.partitions) + number, context)
+        check_assignment(brokers.registered, replicas, factor)
+        check_active(brokers, replicas, len(topic.partitions) + number)
     return given
 
 

@@ -14,7 +14,7 @@ Source: `StripedReplicaPlacer`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from quorate.base.errors import ErrorCode
@@ -35,6 +35,13 @@ class UsableBroker(NamedTuple):
     fenced: bool
 
 
+class RackBrokers(NamedTuple):
+    """The ids of the usable brokers of one rack, in ascending order."""
+
+    fenced: list[int]
+    unfenced: list[int]
+
+
 def usable_brokers(cluster: Cluster, liveness: Liveness) -> list[UsableBroker]:
     """Not shutting down, and with a log directory that is not cordoned (KIP-1066)."""
     return [
@@ -50,8 +57,17 @@ def _is_cordoned(directories: tuple[bytes, ...], cordoned: tuple[bytes, ...] | N
     return bool(directories) and bool(cordoned) and set(directories) <= set(cordoned or ())
 
 
+def by_rack(brokers: Iterable[UsableBroker]) -> list[RackBrokers]:
+    """The racks in the order of their names; brokers that name no rack share the first."""
+    racks: dict[str | None, RackBrokers] = {}
+    for broker in sorted(brokers):
+        rack = racks.setdefault(broker.rack, RackBrokers([], []))
+        (rack.fenced if broker.fenced else rack.unfenced).append(broker.id)
+    return [racks[name] for name in sorted(racks, key=lambda name: (name is not None, name or ""))]
+
+
 def place(
-    partitions: int, replication_factor: int, brokers: Iterable[UsableBroker], rng: Rng
+    partitions: int, replication_factor: int, brokers: Sequence[RackBrokers], rng: Rng
 ) -> Iterator[list[int]]:
     """The replicas of each new partition, leader first, placed when the iterator comes to it.
 
@@ -89,16 +105,11 @@ def _shuffle(items: list[T], rng: Rng) -> None:
 class _BrokerList:
     """Brokers in a ring; in each round it gives every broker once."""
 
-    def __init__(self) -> None:
-        self.brokers: list[int] = []
+    def __init__(self, brokers: list[int], rng: Rng) -> None:
+        self.brokers = brokers.copy()
         self._given = 0
-        self._offset = 0
+        self._offset = rng.randrange(len(brokers)) if brokers else 0
         self._round = 0
-
-    def start(self, rng: Rng) -> None:
-        if self.brokers:
-            self.brokers.sort()
-            self._offset = rng.randrange(len(self.brokers))
 
     def next(self, number: int) -> int:
         """The next broker of round `number`; -1: the round has given all of them."""
@@ -116,9 +127,9 @@ class _BrokerList:
 
 
 class _Rack:
-    def __init__(self) -> None:
-        self.fenced = _BrokerList()
-        self.unfenced = _BrokerList()
+    def __init__(self, brokers: RackBrokers, rng: Rng) -> None:
+        self.fenced = _BrokerList(brokers.fenced, rng)
+        self.unfenced = _BrokerList(brokers.unfenced, rng)
 
     def next(self, number: int) -> int:
         broker = self.unfenced.next(number)
@@ -126,20 +137,11 @@ class _Rack:
 
 
 class _Racks:
-    def __init__(self, brokers: Iterable[UsableBroker], rng: Rng) -> None:
+    def __init__(self, racks: Sequence[RackBrokers], rng: Rng) -> None:
         self._rng = rng
-        self.total = self.unfenced = 0
-        racks: dict[str | None, _Rack] = {}
-        for broker in brokers:
-            rack = racks.setdefault(broker.rack, _Rack())
-            (rack.fenced if broker.fenced else rack.unfenced).brokers.append(broker.id)
-            self.total += 1
-            self.unfenced += not broker.fenced
-        names = sorted(racks, key=lambda name: (name is not None, name or ""))
-        self._racks = [racks[name] for name in names]
-        for rack in self._racks:
-            rack.fenced.start(rng)
-            rack.unfenced.start(rng)
+        self.unfenced = sum(len(rack.unfenced) for rack in racks)
+        self.total = self.unfenced + sum(len(rack.fenced) for rack in racks)
+        self._racks = [_Rack(rack, rng) for rack in racks]
         self._offset = rng.randrange(len(self._racks)) if self._racks else 0
         self._round = 0
 

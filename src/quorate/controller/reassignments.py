@@ -95,7 +95,7 @@ def _alter_one(
     if wanted.replicas is None:
         target = _cancelled(image, place, context)
     else:
-        check_assignment(image, wanted.replicas, None)
+        check_assignment(image.cluster.brokers, wanted.replicas, None)
         if not allows_change:
             _check_factor(partition, len(wanted.replicas))
         target = _reassigned(partition, wanted.replicas)

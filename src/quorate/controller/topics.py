@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import METADATA_TOPIC
 from quorate.controller.assignments import (
+    Brokers,
     bad_assignment,
     charge,
     check_active,
@@ -54,6 +56,7 @@ from quorate.wire.schema import Message
 MAX_PARTITIONS: Final = 10_000
 """Most partitions that one CreateTopics request may create (`MAX_PARTITIONS_PER_BATCH`)."""
 _BY_DEFAULT: Final = -1
+_CreatedConfig = CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs
 
 
 @dataclass(slots=True)
@@ -73,7 +76,7 @@ def _create_topics(
     head: Head, request: CreateTopicsRequest, context: Context
 ) -> Steps[CreateTopicsResponse]:
     """The checks in Kafka's order; a topic that is refused does not affect the others."""
-    image = head.image
+    image, brokers = head.image, Brokers(head.image, context)
     _check_total(request.topics, context.config.num_partitions)
     refusals = _Refusals()
     names = [topic.name for topic in request.topics]
@@ -92,16 +95,17 @@ def _create_topics(
     _check_names(image, names, refusals)
     records: list[Message] = []
     created: dict[str, CreateTopicsResponse.CreatableTopicResult] = {}
+    configs_of = _EffectiveConfigs(image, context)
     for topic in request.topics:
         if topic.name in refusals:
             continue
         try:
-            made = yield from _create_topic(image, topic, context)
+            made = yield from _create_topic(image, topic, brokers, context)
         except ApiError as refused:
             refusals.by_name[topic.name] = refused
             continue
         records.extend(made)
-        created[topic.name] = _created(image, topic, made, context)
+        created[topic.name] = _created(topic, made, configs_of, context)
         check_size(records)
         if len(created) % PAUSE_EVERY == 0:
             yield None
@@ -161,15 +165,18 @@ def _unified(name: str) -> str:
 
 
 def _create_topic(
-    image: Image, topic: CreateTopicsRequest.CreatableTopic, context: Context
+    image: Image,
+    topic: CreateTopicsRequest.CreatableTopic,
+    brokers: Brokers,
+    context: Context,
 ) -> Generator[None, None, list[Message]]:
     """TopicRecord, ConfigRecords, PartitionRecords. Raises ApiError where the topic is refused."""
     configs = _configs(image, topic, context)
-    assignments = yield from _assignments(image, topic, context)
+    assignments = yield from _assignments(topic, brokers, context)
     ask(context.config.create_topic_policy, _new_topic(topic, assignments))
     charge(context, len(assignments))
     topic_id = new_uuid(context.rng)
-    partitions = yield from partition_records(image, topic_id, 0, assignments, context)
+    partitions = yield from partition_records(brokers, topic_id, 0, assignments)
     return [TopicRecord(name=topic.name, topic_id=topic_id), *configs, *partitions]
 
 
@@ -204,11 +211,11 @@ def _new_topic(
 
 
 def _assignments(
-    image: Image, topic: CreateTopicsRequest.CreatableTopic, context: Context
+    topic: CreateTopicsRequest.CreatableTopic, brokers: Brokers, context: Context
 ) -> Generator[None, None, list[list[int]]]:
     """The replicas of each partition: as the request assigns them, or placed."""
     if topic.assignments:
-        return _manual_assignments(image, topic, context)
+        return _manual_assignments(topic, brokers)
     if topic.replication_factor < _BY_DEFAULT or topic.replication_factor == 0:
         text = "Replication factor must be larger than 0, or -1 to use the default value."
         raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, text)
@@ -219,11 +226,11 @@ def _assignments(
     asked, factor = topic.num_partitions, topic.replication_factor
     count = config.num_partitions if asked == _BY_DEFAULT else asked
     factor = config.default_replication_factor if factor == _BY_DEFAULT else factor
-    return (yield from placed(image, count, factor, context))
+    return (yield from placed(brokers, count, factor, context.rng))
 
 
 def _manual_assignments(
-    image: Image, topic: CreateTopicsRequest.CreatableTopic, context: Context
+    topic: CreateTopicsRequest.CreatableTopic, brokers: Brokers
 ) -> list[list[int]]:
     if topic.replication_factor != _BY_DEFAULT:
         text = (
@@ -241,38 +248,57 @@ def _manual_assignments(
             raise bad_assignment(
                 f"Found multiple manual partition assignments for partition {index}"
             )
-        check_assignment(image, replicas, factor)
+        check_assignment(brokers.registered, replicas, factor)
         factor = len(replicas)
-        check_active(image, replicas, index, context)
+        check_active(brokers, replicas, index)
         found[index] = replicas
     if sorted(found) != list(range(len(found))):
         raise bad_assignment("partitions should be a consecutive 0-based integer sequence")
     return [found[index] for index in range(len(found))]
 
 
+class _EffectiveConfigs:
+    """The configs in the response for each topic; topics that set none have the same."""
+
+    def __init__(self, image: Image, context: Context) -> None:
+        self._image = image
+        self._context = context
+
+    def of(self, own: dict[str, str]) -> list[_CreatedConfig]:
+        return self._effective(own) if own else self._defaults
+
+    @cached_property
+    def _defaults(self) -> list[_CreatedConfig]:
+        return self._effective({})
+
+    def _effective(self, own: dict[str, str]) -> list[_CreatedConfig]:
+        effective = self._context.configs.effective_topic_configs(self._image, own)
+        return [
+            _CreatedConfig(name=name, value=found.value, config_source=found.source)
+            for name, found in effective.items()
+        ]
+
+
 def _created(
-    image: Image,
     topic: CreateTopicsRequest.CreatableTopic,
-    records: Sequence[Message],
+    made: Sequence[Message],
+    configs_of: _EffectiveConfigs,
     context: Context,
 ) -> CreateTopicsResponse.CreatableTopicResult:
-    partitions = [record for record in records if isinstance(record, PartitionRecord)]
+    """`made`: the topic's records; its partitions are last."""
+    last = made[-1]
+    assert isinstance(last, PartitionRecord), "a topic has a partition"
+    topic_id = last.topic_id
     cls = CreateTopicsResponse.CreatableTopicResult
-    topic_id = partitions[0].topic_id
     if not context.may(AclOperation.DESCRIBE_CONFIGS, AclResource.TOPIC, topic.name):
         error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return cls(name=topic.name, topic_id=topic_id, topic_config_error_code=error)
-    own = {config.name: config.value or "" for config in topic.configs}
-    effective = context.configs.effective_topic_configs(image, own)
     return cls(
         name=topic.name,
         topic_id=topic_id,
-        num_partitions=len(partitions),
-        replication_factor=len(partitions[0].replicas),
-        configs=[
-            cls.CreatableTopicConfigs(name=name, value=found.value, config_source=found.source)
-            for name, found in effective.items()
-        ],
+        num_partitions=last.partition_id + 1,
+        replication_factor=len(last.replicas),
+        configs=configs_of.of({config.name: config.value or "" for config in topic.configs}),
     )
 
 

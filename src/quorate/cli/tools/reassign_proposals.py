@@ -12,7 +12,7 @@ from quorate.cli.tools.reassign_execute import topic_replicas
 from quorate.cli.tools.reassign_files import duplicates, read_topics
 from quorate.cli.topic_filter import matching
 from quorate.client.admin.reassignments import PartitionName
-from quorate.controller.placement import UsableBroker, place
+from quorate.controller.placement import UsableBroker, by_rack, place
 from quorate.controller.result import ApiError
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def place_topics(
     for topic, indexes in topics.items():
         factor = len(replicas[PartitionName(topic, indexes[0])])
         try:
-            placed = place(len(indexes), factor, brokers, random.Random())  # noqa: S311
+            placed = place(len(indexes), factor, by_rack(brokers), random.Random())  # noqa: S311
         except ApiError as error:
             raise FlatToolError(str(error)) from None
         for index, ids in zip(indexes, placed, strict=True):
