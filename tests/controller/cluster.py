@@ -8,6 +8,7 @@
 After each decision `check` holds what no record may break.
 """
 
+import copy
 import random
 
 from immutables import Map
@@ -95,10 +96,14 @@ class Cluster:
             image=self.image,
         )
         self.records = []
+        known = copy.deepcopy(vars(self.liveness))
         result = operation.decide(self.head, request, context)
         if not isinstance(result, Result):
             result = yield_all(result, self._part)
+        assert vars(self.liveness) == known, "a decision changes nothing of the liveness"
         self._part(result)
+        self.liveness.written(result.liveness)
+        self.liveness.committed(result.liveness, self.next_offset - 1)
         check_shutdowns(self.image)
         return result.response
 

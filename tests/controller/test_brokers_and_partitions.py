@@ -9,6 +9,7 @@ from quorate.base.ids import ZERO_UUID, Uuid
 from quorate.controller.brokers import UNREGISTER_BROKER
 from quorate.controller.directories import ASSIGN_REPLICAS_TO_DIRS
 from quorate.controller.heartbeats import BROKER_HEARTBEAT, FENCE_STALE_BROKER
+from quorate.controller.liveness import BrokerRegistered, BrokerUnregistered, Liveness
 from quorate.controller.result import ApiError
 from quorate.formats.records import RegisterBrokerRecord
 from quorate.metadata.image import NO_LEADER, RECOVERING
@@ -325,3 +326,40 @@ def test_a_controlled_shutdown_of_many_partitions_comes_in_parts():
     cluster.heartbeat(1, want_shut_down=True)
     assert {p.leader for p in cluster.image.topics.named("a").partitions.values()} == {2}
     assert len(cluster.records) == 8
+
+
+def test_a_broker_whose_partitions_leave_in_parts_is_unfenced_once_it_has_its_registration():
+    """Its record is the last of them all."""
+    cluster = Cluster(2, part_records=2)
+    cluster.create("a", assignments=[(1, 2)] * 7)
+    cluster.now_ms += SESSION_MS + 1
+    cluster.register(1)
+    assert isinstance(cluster.records[-1], RegisterBrokerRecord) and len(cluster.records) == 8
+    last = cluster.next_offset - 1
+    early = cluster.heartbeat(1, last - 1)
+    assert (early.is_caught_up, early.is_fenced) == (False, True)
+    caught_up = cluster.heartbeat(1, last)
+    assert (caught_up.is_caught_up, caught_up.is_fenced) == (True, False)
+
+
+def test_a_broker_whose_shutdown_is_written_in_parts_ends_once_the_others_have_applied_all():
+    cluster = Cluster(2, part_records=2)
+    cluster.create("a", assignments=[(1, 2)] * 7)
+    cluster.heartbeat(1, want_shut_down=True)
+    last = cluster.next_offset - 1
+    cluster.heartbeat(2, last - 1)
+    assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down
+    cluster.heartbeat(2, last)
+    assert cluster.heartbeat(1, want_shut_down=True).should_shut_down
+
+
+def test_what_is_not_committed_counts_for_no_heartbeat():
+    """The offset of a record is known when it is committed."""
+    liveness, broker = Liveness(SESSION_MS), Cluster(1).broker(1)
+    liveness.written([BrokerRegistered(1, is_new=True)])
+    assert not liveness.is_caught_up(broker, 1 << 40)
+    liveness.committed([BrokerRegistered(1, is_new=True)], 70)
+    assert not liveness.is_caught_up(broker, 69) and liveness.is_caught_up(broker, 70)
+    liveness.written([BrokerUnregistered(1)])
+    liveness.committed([BrokerRegistered(1, is_new=True)], 80)
+    assert liveness.is_caught_up(broker, 70)

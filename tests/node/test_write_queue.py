@@ -7,12 +7,13 @@ import pytest
 
 from node.made_up_api import records_of
 from quorate.base.errors import ErrorCode, QuorateError
+from quorate.base.ids import ZERO_UUID
 from quorate.controller.activation import ACTIVATION, NO_OP
 from quorate.controller.context import Context, ControllerConfig
 from quorate.controller.elections import ELECT_PREFERRED, ELECT_UNCLEAN
 from quorate.controller.head import Head
 from quorate.controller.heartbeats import FENCE_STALE_BROKER
-from quorate.controller.liveness import Liveness
+from quorate.controller.liveness import BrokerRegistered, Liveness
 from quorate.controller.result import (
     ApiError,
     KRaftVersionChange,
@@ -22,6 +23,7 @@ from quorate.controller.result import (
     WriteOperation,
 )
 from quorate.formats.records import FenceBrokerRecord
+from quorate.metadata.image import Broker
 from quorate.node.apis import ROWS
 from quorate.node.record_writer import STEP_RECORDS
 from quorate.node.requests import Call
@@ -48,12 +50,15 @@ class Queue:
     """The write queue of an active controller, and its output."""
 
     def __init__(self, leader_id=1, room=ROOM):
-        self.queue = WriteQueue(Head(), room, lambda call: CONTEXT, lambda: leader_id)
+        self.liveness = Liveness(9_000)
+        self.queue = WriteQueue(
+            Head(), self.liveness, room, lambda call: CONTEXT, lambda: leader_id
+        )
         self.calls = 0
         self.end = 10
         assert self.queue.leadership_changed(5)
 
-    def add(self, decide, timeout_ms=None, now_ms=0):
+    def add(self, decide, timeout_ms=None, now_ms=0, on_exception=OnException.RESIGN):
         """The token of the call. `decide` takes the head."""
         self.calls += 1
         operation = WriteOperation(
@@ -61,6 +66,7 @@ class Queue:
             lambda head, request, context: decide(head),
             lambda request, error, message: message,
             timeout_ms=lambda request: timeout_ms,
+            on_exception=on_exception,
         )
         request = WireRequest(0, 0, self.calls, None, None)
         self.queue.add(operation, "request", Call(self.calls, request, "L"), now_ms)
@@ -489,3 +495,58 @@ def test_a_leadership_lost_between_two_parts_fails_the_write_once():
     queue.queue.leadership_changed(None)
     assert [one[:2] for one in queue.responses] == [(token, NO_CONTROLLER)]
     assert queue.queue.head.outstanding == 0
+
+
+# -- refusals after a part -----------------------------------------------------------------------
+def refuses_after_a_part(head):
+    yield Part(records_of("p", 1))
+    raise ApiError(ErrorCode.INVALID_REQUEST, "too late")
+
+
+def test_a_refusal_after_a_part_is_a_fault():
+    """A part of the request is in the log: the client must not read that nothing was done."""
+    queue = Queue()
+    queue.add(refuses_after_a_part)
+    queue.queue.resume(0)
+    [(_, _, error, _)] = queue.responses
+    assert error == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert queue.queue.faults == 1 and not queue.queue.is_active
+
+
+def test_a_read_waits_for_a_part_whose_write_has_failed():
+    queue = Queue()
+    queue.add(refuses_after_a_part, on_exception=OnException.TRY_AGAIN)
+    queue.queue.resume(0)
+    [part] = queue.inputs
+    assert [one[2] for one in queue.responses] == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    queue.add(lambda head: Result((), "read"))
+    queue.add(lambda head: Result((), "read after it"))
+    assert queue.responses == []
+    queue.commit(part)
+    assert [one[1] for one in queue.responses] == ["read", "read after it"]
+
+
+# -- the liveness of brokers ---------------------------------------------------------------------
+def registers(head):
+    yield Part(records_of("p", 2))
+    return Result(records_of("r", 1), "registered", liveness=(BrokerRegistered(1, is_new=True),))
+
+
+def test_the_offset_of_a_registration_is_that_of_its_committed_record():
+    """The replica writes a record of its own between the two parts."""
+    queue, broker = Queue(), Broker(1, 10, ZERO_UUID)
+    queue.add(registers)
+    queue.queue.resume(0)
+    first, second = queue.inputs
+    queue.commit(first)
+    queue.end += 5
+    assert not queue.liveness.is_caught_up(broker, 1_000)
+    queue.commit(second)
+    assert not queue.liveness.is_caught_up(broker, 16) and queue.liveness.is_caught_up(broker, 17)
+
+
+def test_a_registration_that_fits_no_batch_changes_nothing():
+    queue, broker = Queue(), Broker(1, 10, ZERO_UUID)
+    change = (BrokerRegistered(1, is_new=True),)
+    queue.add(lambda head: Result(records_of("r" * ROOM, 1), "registered", liveness=change))
+    assert queue.liveness.is_caught_up(broker, 10)

@@ -17,6 +17,10 @@ from quorate.sim.world.observer import ViolationError
 from quorate.wire.messages import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreateTopicsRequest,
@@ -205,3 +209,20 @@ def test_an_index_that_does_not_follow_its_head(head: Image) -> None:
         for _ in range(16):
             step(check, stepped)
     assert found.value.check == "index equals image"
+
+
+def test_a_broker_that_is_caught_up_has_its_registration() -> None:
+    def heartbeat(offset: int) -> ControllerResponse:
+        asked = BrokerHeartbeatRequest(broker_id=1, broker_epoch=9, current_metadata_offset=offset)
+        return ControllerResponse(1, asked, BrokerHeartbeatResponse(is_caught_up=True), 20)
+
+    check = BrokerMetadataCheck()
+    registered = ControllerResponse(
+        0, BrokerRegistrationRequest(broker_id=1), BrokerRegistrationResponse(broker_epoch=9), 13
+    )
+    check.check_registration(registered, 13, (1, 5))
+    check.check_registration(heartbeat(12), 20, (1, 5))
+    check.check_registration(heartbeat(11), 20, (2, 6))
+    with pytest.raises(ViolationError) as found:
+        check.check_registration(heartbeat(11), 20, (1, 5))
+    assert found.value.check == "brokers are caught up"

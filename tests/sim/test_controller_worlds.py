@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 from quorate.base.errors import ErrorCode
 from quorate.controller import partition_changes, reassignments
 from quorate.controller.head import Head
-from quorate.controller.liveness import Liveness
+from quorate.controller.liveness import BrokerRegistered, Liveness, LivenessChange
 from quorate.controller.partition_changes import PartitionTarget
 from quorate.controller.partition_index import PartitionIndex
 from quorate.metadata.image import Partition
@@ -179,9 +179,18 @@ def counts_nothing(index: Any, *ignored: object) -> None:
     """In place of PartitionIndex.advance."""
 
 
-def never_departs(liveness: Liveness, broker_id: int) -> bool:
-    """In place of Liveness.is_departing: a broker gets new roles until its fencing is written."""
+def is_never_being_fenced(liveness: Liveness, broker_id: int) -> bool:
+    """In place of Liveness.is_being_fenced: a broker gets new roles until its fencing is written."""
     return False
+
+
+def counts_the_first_part_alone(
+    liveness: Liveness, changes: Iterable[LivenessChange], last_offset: int
+) -> None:
+    """In place of Liveness.committed: the offset of a registration is too low."""
+    for change in changes:
+        if isinstance(change, BrokerRegistered):
+            liveness._of(change.broker_id).register_offset = last_offset - 2
 
 
 def keeps_what_was_added(partition: Partition, replicas: list[int]) -> PartitionTarget:
@@ -200,7 +209,8 @@ def keeps_what_was_added(partition: Partition, replicas: list[int]) -> Partition
         (partition_changes._Change, "_is_valid", leads_anywhere, "partition states"),
         (partition_changes._Change, "_elect", elects_nobody, "partition states"),
         (PartitionIndex, "advance", counts_nothing, "index equals image"),
-        (Liveness, "is_departing", never_departs, "partition states"),
+        (Liveness, "is_being_fenced", is_never_being_fenced, "partition states"),
+        (Liveness, "committed", counts_the_first_part_alone, "brokers are caught up"),
         (reassignments, "_reassigned", keeps_what_was_added, "liveness"),
     ],
 )

@@ -20,7 +20,7 @@ from quorate.metadata.image import Image
 from quorate.wire.schema import Message
 
 
-class Brokers:
+class BrokerFacts:
     """The brokers as one request sees them: each fact is worked out once, when it is needed.
 
     Valid while the request is decided: the write queue lets no other change happen meanwhile.
@@ -66,7 +66,7 @@ class Brokers:
 
 
 def placed(
-    brokers: Brokers, count: int, factor: int, rng: Rng
+    brokers: BrokerFacts, count: int, factor: int, rng: Rng
 ) -> Generator[None, None, list[list[int]]]:
     """Replicas of `count` partitions, each with an active one. Pauses after PAUSE_EVERY of them.
 
@@ -121,7 +121,7 @@ def check_assignment(
         )
 
 
-def check_active(brokers: Brokers, replicas: Sequence[int], index: int) -> None:
+def check_active(brokers: BrokerFacts, replicas: Sequence[int], index: int) -> None:
     if not brokers.active(replicas):
         raise bad_assignment(
             f"All brokers specified in the manual partition assignment for partition {index} are "
@@ -134,7 +134,7 @@ def bad_assignment(text: str) -> ApiError:
 
 
 def partition_records(
-    brokers: Brokers, topic_id: Uuid, first: int, assignments: Sequence[list[int]]
+    brokers: BrokerFacts, topic_id: Uuid, first: int, assignments: Sequence[list[int]]
 ) -> Generator[None, None, list[PartitionRecord]]:
     """New partitions, numbered from `first`. Pauses after PAUSE_EVERY of them."""
     records = []
@@ -146,7 +146,7 @@ def partition_records(
 
 
 def _partition_record(
-    brokers: Brokers, topic_id: Uuid, index: int, replicas: list[int]
+    brokers: BrokerFacts, topic_id: Uuid, index: int, replicas: list[int]
 ) -> PartitionRecord:
     """A new partition: its active replicas are in sync, and the first of them leads."""
     isr = brokers.active(replicas)

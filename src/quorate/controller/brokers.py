@@ -13,6 +13,7 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid, uuid_to_text
 from quorate.controller.context import Context
 from quorate.controller.head import Head
+from quorate.controller.liveness import BrokerRegistered, BrokerUnregistered
 from quorate.controller.partition_changes import is_reserved
 from quorate.controller.replicas import (
     eligible_on,
@@ -91,11 +92,11 @@ def _register(
     if version.directory_assignment:
         record.log_dirs = list(request.log_dirs)
     records.append(record)
-    if is_new:
-        context.liveness.registered(broker_id)
-    context.liveness.register_record_at(broker_id, context.next_offset + len(records) - 1)
     return Result(
-        records, BrokerRegistrationResponse(broker_epoch=record.broker_epoch), atomic=False
+        records,
+        BrokerRegistrationResponse(broker_epoch=record.broker_epoch),
+        atomic=False,
+        liveness=(BrokerRegistered(broker_id, is_new),),
     )
 
 
@@ -234,8 +235,9 @@ def _unregister(
     if len(records) > MAX_RECORDS:
         text = "Unable to perform excessively large batch operation."
         raise ApiError(ErrorCode.POLICY_VIOLATION, text)
-    context.liveness.forget(broker.id)
-    return Result(records, UnregisterBrokerResponse(), atomic=False)
+    return Result(
+        records, UnregisterBrokerResponse(), atomic=False, liveness=(BrokerUnregistered(broker.id),)
+    )
 
 
 def _unregistration_failed(

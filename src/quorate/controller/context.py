@@ -10,7 +10,7 @@ from immutables import Map
 from quorate.base.frozen import frozen
 from quorate.controller.configs_in_force import NO_CONFIGS, ConfigsInForce
 from quorate.controller.counts import ControllerCounts
-from quorate.controller.liveness import Liveness
+from quorate.controller.liveness import BrokerLiveness
 from quorate.controller.mutation_quotas import MutationQuota
 from quorate.controller.policies import AlterConfigPolicy, CreateTopicPolicy
 from quorate.controller.token_config import NO_TOKENS, TokenConfig
@@ -101,8 +101,8 @@ class Context:
     time_ms: int
     """Since 1970."""
     rng: Rng
-    liveness: Liveness
-    """Of the brokers. Decisions about brokers change it."""
+    liveness: BrokerLiveness
+    """Of the brokers. What a decision changes of it is in its result."""
     monotonic_ms: int = 0
     """The clock of `liveness`."""
     next_offset: int = 0
@@ -155,5 +155,5 @@ class Context:
             broker is not None
             and not broker.fenced
             and not broker.in_controlled_shutdown
-            and not self.liveness.is_departing(broker_id)
+            and not self.liveness.is_being_fenced(broker_id)
         )

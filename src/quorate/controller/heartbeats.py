@@ -17,9 +17,19 @@ from quorate.base.notes import Warn
 from quorate.controller.brokers import check_epoch, metadata_version
 from quorate.controller.context import Context
 from quorate.controller.head import Head
-from quorate.controller.liveness import UNKNOWN_OFFSET, BrokerControl, present_state
+from quorate.controller.liveness import (
+    UNKNOWN_OFFSET,
+    BrokerControl,
+    FencingAdvanced,
+    FencingEnded,
+    FencingProgress,
+    HeartbeatDecided,
+    LivenessChange,
+    SessionExpired,
+    present_state,
+)
 from quorate.controller.replicas import (
-    departing_from,
+    fencing_changes,
     in_directory,
     in_parts,
     in_sync_on,
@@ -53,23 +63,21 @@ def _heartbeat(
         cluster=image.cluster,
     )
     records: list[Message] = []
-    if state is not before and not liveness.is_departing(broker.id):
+    if state is not before and not liveness.is_being_fenced(broker.id):
         records = yield from in_parts(_transition(head, broker, state, context), context)
-    liveness.touch(broker.id, state.is_fenced, request.current_metadata_offset)
     version = metadata_version(image)
     if version.directory_assignment:
         failed = _offline(head, broker, request.offline_log_dirs, context)
         records.extend((yield from in_parts(failed, context)))
     if version.cordoned_log_dirs:
         records.extend(_cordoned(broker, request.cordoned_log_dirs))
-    if state is BrokerControl.CONTROLLED_SHUTDOWN:
-        liveness.begin_shutdown(broker.id, context.next_offset + len(records) - 1)
     response = BrokerHeartbeatResponse(
         is_caught_up=liveness.is_caught_up(broker, request.current_metadata_offset),
         is_fenced=state.is_fenced,
         should_shut_down=state is BrokerControl.SHUTDOWN_NOW,
     )
-    return Result(records, response, atomic=False)
+    decided = HeartbeatDecided(broker.id, state, request.current_metadata_offset)
+    return Result(records, response, atomic=False, liveness=(decided,))
 
 
 def _transition(
@@ -149,7 +157,7 @@ BROKER_HEARTBEAT: Final = WriteOperation("BrokerHeartbeat", _heartbeat, _heartbe
 def _fence_stale(head: Head, request: None, context: Context) -> Result[bool]:
     """Fence brokers whose session has expired, one at a time, in writes of bounded size.
 
-    1. The broker begins to depart: it gets no leadership, replica or place in an ISR any more.
+    1. The fencing begins: the broker gets no leadership, replica or place in an ISR any more.
     2. Each write changes some of its partitions. Other writes come in between.
     3. The last one fences the broker. A controller that takes over before it, also a Java one, finds
        the broker unfenced and without contact, and fences it by the same rules.
@@ -158,28 +166,32 @@ def _fence_stale(head: Head, request: None, context: Context) -> Result[bool]:
     """
     liveness, image = context.liveness, head.image
     notes: tuple[str, ...] = ()
-    if not liveness.departures:
-        expired = liveness.take_expired(context.monotonic_ms)
+    changes: list[LivenessChange] = []
+    under_way = liveness.being_fenced()
+    if under_way is None:
+        expired = liveness.expired(context.monotonic_ms)
         if expired is None:
             return Result((), False)
         broker_id, epoch = expired
-        broker = image.cluster.brokers.get(broker_id)
-        if broker is None or broker.epoch != epoch or broker.fenced:
-            return Result((), True)
-        liveness.depart(broker_id, epoch)
+        progress = FencingProgress(epoch)
+        changes.append(SessionExpired(broker_id, epoch))
+    else:
+        broker_id, progress = under_way
+    broker = image.cluster.brokers.get(broker_id)
+    if broker is None or broker.epoch != progress.epoch or broker.fenced:
+        changes.extend(() if under_way is None else (FencingEnded(broker_id),))
+        return Result((), True, liveness=tuple(changes))
+    if under_way is None:
         text = f"Fencing broker {broker_id} at epoch {epoch}: its session has timed out"
         notes = (Warn(text),)
-    broker_id, departure = next(iter(liveness.departures.items()))
-    broker = image.cluster.brokers.get(broker_id)
-    if broker is None or broker.epoch != departure.epoch or broker.fenced:
-        liveness.forget(broker_id)
-        return Result((), True, notes=notes)
-    records = departing_from(head, broker_id, departure, context)
-    if departure.is_over:
+    records, progress = fencing_changes(head, broker_id, progress, context)
+    if progress.is_over:
         records.append(_change(broker, fenced=_FENCE))
-        liveness.forget(broker_id)
-        liveness.touch(broker_id, fenced=True, metadata_offset=UNKNOWN_OFFSET)
-    return Result(records, True, atomic=False, notes=notes)
+        decided = HeartbeatDecided(broker_id, BrokerControl.FENCED, UNKNOWN_OFFSET)
+        changes.extend((FencingEnded(broker_id), decided))
+    else:
+        changes.append(FencingAdvanced(broker_id, progress))
+    return Result(records, True, atomic=False, notes=notes, liveness=tuple(changes))
 
 
 def _fencing_failed(request: None, error: ErrorCode, message: str | None) -> bool:

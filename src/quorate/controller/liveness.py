@@ -3,14 +3,19 @@
 It is soft state: no record holds it, and a new active controller begins anew, with a fresh session
 for every broker that is not fenced. All times are monotonic, ms.
 
+A decision reads it through `BrokerLiveness` and results in changes (`LivenessChange`). The write queue
+applies them when the records are written, and reports the offset when they are committed: only then
+it is known, since the raft layer may write a record of its own in between.
+
 Source: `BrokerHeartbeatManager`, `BrokerHeartbeatTracker`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, Protocol
 
 from quorate.metadata.image import Broker, Cluster
 
@@ -18,6 +23,8 @@ UNKNOWN_OFFSET: Final = -1
 NO_SHUTDOWN: Final = -1
 ALL_TOPICS: Final = 2**31
 _NO_BROKER: Final = 2**63 - 1
+_NOT_COMMITTED: Final = 2**63 - 1
+"""In place of an offset that no broker has applied: the record is not committed yet."""
 
 
 class BrokerControl(Enum):
@@ -44,8 +51,8 @@ class _Progress:
     """Offset of its RegisterBrokerRecord; it is caught up once it has applied that."""
 
 
-@dataclass(slots=True)
-class Departure:
+@dataclass(frozen=True, slots=True)
+class FencingProgress:
     """How far the fencing of a broker has come: its partitions are changed in several writes."""
 
     epoch: int
@@ -60,6 +67,93 @@ class Departure:
         return self.topic_number >= ALL_TOPICS
 
 
+# -- changes that decisions result in -----------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class BrokerRegistered:
+    """A RegisterBrokerRecord is written: the broker is caught up once it has applied it."""
+
+    broker_id: int
+    is_new: bool
+    """A new incarnation; False: the same one amends its registration."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerUnregistered:
+    """The registration of the broker is removed."""
+
+    broker_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatDecided:
+    """What the heartbeat said, and what the controller lets the broker do."""
+
+    broker_id: int
+    state: BrokerControl
+    metadata_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionExpired:
+    """The contact of this incarnation is forgotten."""
+
+    broker_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class FencingAdvanced:
+    """The broker is being fenced, and its partitions are changed up to here.
+
+    From now on it gets no leadership, replica or place in an ISR.
+    """
+
+    broker_id: int
+    progress: FencingProgress
+
+
+@dataclass(frozen=True, slots=True)
+class FencingEnded:
+    """The fencing of the broker is over, or is not needed any more."""
+
+    broker_id: int
+
+
+LivenessChange = (
+    BrokerRegistered
+    | BrokerUnregistered
+    | HeartbeatDecided
+    | SessionExpired
+    | FencingAdvanced
+    | FencingEnded
+)
+
+
+class BrokerLiveness(Protocol):
+    """What decisions read of `Liveness`."""
+
+    def has_session(self, broker_id: int, epoch: int, now_ms: int) -> bool: ...
+
+    def expired(self, now_ms: int) -> tuple[int, int] | None: ...
+
+    def being_fenced(self) -> tuple[int, FencingProgress] | None: ...
+
+    def is_being_fenced(self, broker_id: int) -> bool: ...
+
+    def is_caught_up(self, broker: Broker, metadata_offset: int) -> bool: ...
+
+    def next_state(
+        self,
+        broker: Broker,
+        *,
+        want_fence: bool,
+        want_shut_down: bool,
+        metadata_offset: int,
+        leads: bool,
+        cluster: Cluster,
+    ) -> BrokerControl: ...
+
+
 class Liveness:
     """The brokers as the active controller sees them. The image says which are registered."""
 
@@ -69,7 +163,7 @@ class Liveness:
         self._contacts: dict[tuple[int, int], int] = {}
         """(id, epoch) -> the time of the newest heartbeat, in the order of first contact."""
         self._progress: dict[int, _Progress] = {}
-        self.departures: dict[int, Departure] = {}
+        self._being_fenced: dict[int, FencingProgress] = {}
         """Brokers that are being fenced, by id, in the order in which they began."""
 
     def activate(self, cluster: Cluster, now_ms: int) -> None:
@@ -80,7 +174,7 @@ class Liveness:
             if not broker.fenced
         }
         self._progress.clear()
-        self.departures.clear()
+        self._being_fenced.clear()
 
     # -- contact --------------------------------------------------------------------------------
     def contact(self, broker_id: int, epoch: int, now_ms: int) -> None:
@@ -97,59 +191,85 @@ class Liveness:
         at_ms = self._contacts.get((broker.id, broker.epoch))
         return None if at_ms is None else now_ms - at_ms
 
-    def take_expired(self, now_ms: int) -> tuple[int, int] | None:
-        """Forget one contact that is too old: its (broker id, epoch)."""
+    def expired(self, now_ms: int) -> tuple[int, int] | None:
+        """The (broker id, epoch) of the first contact that is too old; None: there is none."""
         for key, at_ms in self._contacts.items():
             if self._is_expired(at_ms, now_ms):
-                del self._contacts[key]
                 return key
         return None
 
     def _is_expired(self, at_ms: int, now_ms: int) -> bool:
         return at_ms + self._session_timeout_ms < now_ms
 
-    # -- departures -----------------------------------------------------------------------------
-    def depart(self, broker_id: int, epoch: int) -> None:
-        """Begin to fence the broker: from now on it gets no leadership, replica or place in an ISR."""
-        self.departures.setdefault(broker_id, Departure(epoch))
+    # -- fencing -----------------------------------------------------------------------------
+    def being_fenced(self) -> tuple[int, FencingProgress] | None:
+        """The broker that is being fenced, by id, the first one first; None: there is none."""
+        return next(iter(self._being_fenced.items()), None)
 
-    def is_departing(self, broker_id: int) -> bool:
+    def is_being_fenced(self, broker_id: int) -> bool:
         """The broker is being fenced."""
-        return broker_id in self.departures
+        return broker_id in self._being_fenced
 
-    # -- progress -------------------------------------------------------------------------------
-    def registered(self, broker_id: int) -> None:
-        """A new incarnation of the broker is registered."""
-        self.forget(broker_id)
+    # -- changes --------------------------------------------------------------------------------
+    def written(self, changes: Iterable[LivenessChange]) -> None:
+        """The records of the decision are written; their offsets are not known yet."""
+        for change in changes:
+            self._written(change)
 
-    def forget(self, broker_id: int) -> None:
+    def _written(self, change: LivenessChange) -> None:
+        broker_id = change.broker_id
+        match change:
+            case BrokerRegistered(is_new=is_new):
+                if is_new:
+                    self._forget(broker_id)
+                self._of(broker_id).register_offset = _NOT_COMMITTED
+            case BrokerUnregistered():
+                self._forget(broker_id)
+            case HeartbeatDecided():
+                self._heartbeat_decided(change)
+            case SessionExpired(epoch=epoch):
+                self._contacts.pop((broker_id, epoch), None)
+            case FencingAdvanced(progress=progress):
+                self._being_fenced[broker_id] = progress
+            case FencingEnded():
+                self._forget(broker_id)
+
+    def committed(self, changes: Iterable[LivenessChange], last_offset: int) -> None:
+        """The records of the decision are committed.
+
+        last_offset: of the last one (inclusive). Of a decision without records: of the newest record
+        that it was decided on.
+        """
+        for change in changes:
+            progress = self._progress.get(change.broker_id)
+            if progress is None:
+                continue  # a later decision has removed the broker
+            if isinstance(change, BrokerRegistered):
+                progress.register_offset = last_offset
+            elif _begins_shutdown(change) and progress.shutdown_offset == _NOT_COMMITTED:
+                progress.shutdown_offset = last_offset
+
+    def _heartbeat_decided(self, change: HeartbeatDecided) -> None:
+        """A fenced broker is not in a controlled shutdown any more."""
+        progress = self._of(change.broker_id)
+        progress.metadata_offset = change.metadata_offset
+        if change.state.is_fenced:
+            progress.shutdown_offset = NO_SHUTDOWN
+        elif _begins_shutdown(change) and progress.shutdown_offset == NO_SHUTDOWN:
+            progress.shutdown_offset = _NOT_COMMITTED
+
+    def _forget(self, broker_id: int) -> None:
         """The broker, or its incarnation, is not registered any more."""
         self._progress.pop(broker_id, None)
-        self.departures.pop(broker_id, None)
+        self._being_fenced.pop(broker_id, None)
 
-    def register_record_at(self, broker_id: int, offset: int) -> None:
-        """The broker's RegisterBrokerRecord is committed at this offset."""
-        self._of(broker_id).register_offset = offset
-
+    # -- progress -------------------------------------------------------------------------------
     def is_caught_up(self, broker: Broker, metadata_offset: int) -> bool:
         """The broker has applied its own registration, up to this offset (inclusive)."""
         known = self._progress.get(broker.id)
         # The epoch is the first offset that the registration could have.
         register_offset = UNKNOWN_OFFSET if known is None else known.register_offset
         return metadata_offset >= max(register_offset, broker.epoch)
-
-    def touch(self, broker_id: int, fenced: bool, metadata_offset: int) -> None:
-        """A heartbeat was decided. A fenced broker is not in a controlled shutdown any more."""
-        progress = self._of(broker_id)
-        progress.metadata_offset = metadata_offset
-        if fenced:
-            progress.shutdown_offset = NO_SHUTDOWN
-
-    def begin_shutdown(self, broker_id: int, offset: int) -> None:
-        """The controlled shutdown was written; `offset` is that of its last record."""
-        progress = self._of(broker_id)
-        if progress.shutdown_offset == NO_SHUTDOWN:
-            progress.shutdown_offset = offset
 
     def next_state(
         self,
@@ -165,10 +285,11 @@ class Liveness:
 
         leads: the broker leads partitions.
         """
-        if self.is_departing(broker.id):
+        if self.is_being_fenced(broker.id):
             return BrokerControl.FENCED  # it is unfenced again after the last of its partitions
         if broker.in_controlled_shutdown and not broker.fenced:
-            offset = self._of(broker.id).shutdown_offset
+            known = self._progress.get(broker.id)
+            offset = NO_SHUTDOWN if known is None else known.shutdown_offset
             if leads or offset > self._lowest_active_offset(cluster):
                 return BrokerControl.CONTROLLED_SHUTDOWN
             return BrokerControl.SHUTDOWN_NOW
@@ -186,8 +307,9 @@ class Liveness:
 
     def _lowest_active_offset(self, cluster: Cluster) -> int:
         """Up to where (inclusive) every active broker has applied the log."""
+        known = self._progress
         offsets = (
-            self._of(broker.id).metadata_offset
+            known[broker.id].metadata_offset if broker.id in known else UNKNOWN_OFFSET
             for broker in cluster.brokers.values()
             if not broker.fenced and not broker.in_controlled_shutdown
         )
@@ -195,6 +317,12 @@ class Liveness:
 
     def _of(self, broker_id: int) -> _Progress:
         return self._progress.setdefault(broker_id, _Progress())
+
+
+def _begins_shutdown(change: LivenessChange) -> bool:
+    if not isinstance(change, HeartbeatDecided):
+        return False
+    return change.state is BrokerControl.CONTROLLED_SHUTDOWN
 
 
 def present_state(broker: Broker) -> BrokerControl:

@@ -11,7 +11,7 @@ from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.controller.assignments import (
-    Brokers,
+    BrokerFacts,
     bad_assignment,
     charge,
     check_active,
@@ -44,7 +44,7 @@ from quorate.wire.schema import Message
 def _create_partitions(
     head: Head, request: CreatePartitionsRequest, context: Context
 ) -> Steps[CreatePartitionsResponse]:
-    image, brokers = head.image, Brokers(head.image, context)
+    image, brokers = head.image, BrokerFacts(head.image, context)
     named = Counter(topic.name for topic in request.topics)
     records: list[Message] = []
     results = []
@@ -75,7 +75,7 @@ def _create_partitions(
 def _more_partitions(
     image: Image,
     wanted: CreatePartitionsRequest.CreatePartitionsTopic,
-    brokers: Brokers,
+    brokers: BrokerFacts,
     context: Context,
 ) -> Generator[None, None, list[PartitionRecord]]:
     topic = image.topics.named(wanted.name)
@@ -105,7 +105,7 @@ def _more_partitions(
 
 
 def _manual_partitions(
-    brokers: Brokers,
+    brokers: BrokerFacts,
     topic: Topic,
     wanted: CreatePartitionsRequest.CreatePartitionsTopic,
     additional: int,

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 
 from quorate.base.errors import ErrorCode
 from quorate.controller.context import Rng
-from quorate.controller.liveness import Liveness
+from quorate.controller.liveness import BrokerLiveness
 from quorate.controller.result import ApiError
 from quorate.metadata.image import Cluster
 
@@ -42,10 +42,10 @@ class RackBrokers(NamedTuple):
     unfenced: list[int]
 
 
-def usable_brokers(cluster: Cluster, liveness: Liveness) -> list[UsableBroker]:
+def usable_brokers(cluster: Cluster, liveness: BrokerLiveness) -> list[UsableBroker]:
     """Not shutting down, and with a log directory that is not cordoned (KIP-1066)."""
     return [
-        UsableBroker(broker.id, broker.rack, broker.fenced or liveness.is_departing(broker.id))
+        UsableBroker(broker.id, broker.rack, broker.fenced or liveness.is_being_fenced(broker.id))
         for broker in cluster.brokers.values()
         if not (broker.in_controlled_shutdown and not broker.fenced)
         and not _is_cordoned(broker.directories, broker.cordoned_directories)

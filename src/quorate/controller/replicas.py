@@ -12,7 +12,7 @@ from quorate.base.ids import Uuid
 from quorate.controller.configs_in_force import ConfigsInForce
 from quorate.controller.context import Context
 from quorate.controller.head import Head
-from quorate.controller.liveness import ALL_TOPICS, Departure
+from quorate.controller.liveness import ALL_TOPICS, FencingProgress
 from quorate.controller.partition_changes import (
     Election,
     PartitionRules,
@@ -89,33 +89,31 @@ def in_parts(records: Iterable[Message], context: Context) -> Generator[Part, No
     return part
 
 
-def departing_from(
-    head: Head, broker_id: int, departure: Departure, context: Context
-) -> list[Message]:
-    """The next partition changes of a broker that is being fenced. `departure` moves on.
+def fencing_changes(
+    head: Head, broker_id: int, progress: FencingProgress, context: Context
+) -> tuple[list[Message], FencingProgress]:
+    """The next partition changes of a broker that is being fenced, and where they end.
 
     Between two calls other writes are decided, so the broker must not get into an ISR meanwhile.
     """
     records: list[Message] = []
     seen, most = 0, context.config.part_records
-    for number, topic_id in head.index.topics_of(broker_id, departure.topic_number):
+    for number, topic_id in head.index.topics_of(broker_id, progress.topic_number):
         topic = head.image.topics.by_id[topic_id]
-        first = departure.partition_id if number == departure.topic_number else 0
+        first = progress.partition_id if number == progress.topic_number else 0
         for partition_id in sorted(topic.partitions):
             if partition_id < first:
                 continue
             seen += 1
             if len(records) == most or seen > _SEEN * most:
-                departure.topic_number, departure.partition_id = number, partition_id
-                return records
+                return records, FencingProgress(progress.epoch, number, partition_id)
             partition = topic.partitions[partition_id]
             if broker_id in partition.isr:
                 place = PlacedPartition(topic, partition_id, partition)
                 records.extend(
                     leader_and_isr_changes(head.image, (place,), context, to_remove=broker_id)
                 )
-    departure.topic_number, departure.partition_id = ALL_TOPICS, 0
-    return records
+    return records, FencingProgress(progress.epoch, ALL_TOPICS)
 
 
 def rules_for(

@@ -1,8 +1,9 @@
 """The contract of a decision: what a write operation is, and what it results in.
 
-A domain module decides purely: `decide(head, request, context)` reads the head image and gives a
-Result. The write queue of the node applies the records to `head`, proposes them, and releases the
-response when they are committed (`QuorumController.ControllerWriteEvent`).
+A domain module decides: `decide(head, request, context)` reads the head image and gives a Result. It
+changes nothing but what it counts through the context: the tokens of the requester's quota and the
+decisions of the authorizer. The write queue of the node applies the records to `head`, proposes them,
+and releases the response when they are committed (`QuorumController.ControllerWriteEvent`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.frozen import frozen
 from quorate.controller.context import Context
 from quorate.controller.head import Head
+from quorate.controller.liveness import LivenessChange
 from quorate.wire.schema import Message
 
 Q = TypeVar("Q")
@@ -57,6 +59,8 @@ class Result(Generic[R]):
     atomic: bool = True
     notes: tuple[str, ...] = ()
     """Lines for the log of the node, written when the records are proposed."""
+    liveness: tuple[LivenessChange, ...] = ()
+    """What the active controller then knows of brokers beyond the image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,8 @@ class KRaftVersionChange:
 class Part:
     """Records of a result that is not atomic, yielded by a decision: they are written now.
 
-    Each part leaves an image that is consistent. The response waits for the last one.
+    Each part leaves an image that is consistent. The response waits for the last one. A decision
+    refuses the request before its first part: a later ApiError counts as a fault.
     """
 
     records: Sequence[Message]

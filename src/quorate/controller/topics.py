@@ -15,7 +15,7 @@ from typing import Final
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import METADATA_TOPIC
 from quorate.controller.assignments import (
-    Brokers,
+    BrokerFacts,
     bad_assignment,
     charge,
     check_active,
@@ -76,7 +76,7 @@ def _create_topics(
     head: Head, request: CreateTopicsRequest, context: Context
 ) -> Steps[CreateTopicsResponse]:
     """The checks in Kafka's order; a topic that is refused does not affect the others."""
-    image, brokers = head.image, Brokers(head.image, context)
+    image, brokers = head.image, BrokerFacts(head.image, context)
     _check_total(request.topics, context.config.num_partitions)
     refusals = _Refusals()
     names = [topic.name for topic in request.topics]
@@ -167,7 +167,7 @@ def _unified(name: str) -> str:
 def _create_topic(
     image: Image,
     topic: CreateTopicsRequest.CreatableTopic,
-    brokers: Brokers,
+    brokers: BrokerFacts,
     context: Context,
 ) -> Generator[None, None, list[Message]]:
     """TopicRecord, ConfigRecords, PartitionRecords. Raises ApiError where the topic is refused."""
@@ -211,7 +211,7 @@ def _new_topic(
 
 
 def _assignments(
-    topic: CreateTopicsRequest.CreatableTopic, brokers: Brokers, context: Context
+    topic: CreateTopicsRequest.CreatableTopic, brokers: BrokerFacts, context: Context
 ) -> Generator[None, None, list[list[int]]]:
     """The replicas of each partition: as the request assigns them, or placed."""
     if topic.assignments:
@@ -230,7 +230,7 @@ def _assignments(
 
 
 def _manual_assignments(
-    topic: CreateTopicsRequest.CreatableTopic, brokers: Brokers
+    topic: CreateTopicsRequest.CreatableTopic, brokers: BrokerFacts
 ) -> list[list[int]]:
     if topic.replication_factor != _BY_DEFAULT:
         text = (

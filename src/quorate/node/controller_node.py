@@ -133,12 +133,12 @@ class ControllerNode(ReplicaView):
         self.loggers = loggers or NoLoggers()
         self.liveness = Liveness(self._config.session_timeout_ms)
         self._rng = rng
-        room = batch_room(replica.config.limits.batch_bytes)
         self.client_quotas = ClientQuotas(self._config)
         self.counts = ControllerCounts()
         self._writes = WriteQueue(
             machine.head,
-            room,
+            self.liveness,
+            batch_room(replica.config.limits.batch_bytes),
             self._context,
             lambda: self.leader_id,
             self.counts,

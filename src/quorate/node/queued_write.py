@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quorate.base.errors import ErrorCode
+from quorate.controller.liveness import LivenessChange
 from quorate.controller.result import WriteOperation
 from quorate.node.audit import WriteFacts
 from quorate.node.requests import Call
@@ -23,7 +24,12 @@ class QueuedWrite:
     added_ms: int
     response: Any = None
     token: int = 0
-    """Of the last part that was submitted; 0: there are no records."""
+    """Of the last part that was submitted, or that it waits for; 0: there are no records."""
+    changes: tuple[LivenessChange, ...] = ()
+    """What it changes of the brokers' liveness."""
+    last_offset: int = -1
+    """Of its last record (inclusive), once that is committed; before, and without records: of the newest
+    record that it was decided on."""
     work_ns: int = 0
     """How long its decision has taken."""
     facts: WriteFacts = field(default_factory=WriteFacts)

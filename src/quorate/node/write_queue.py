@@ -7,7 +7,8 @@ response.
    goes on with each `resume`: one step for each step of the node, so that raft requests and reads
    are answered in between. After it, each `resume` decides a few of the writes that it held up.
 3. The records are encoded, applied to the head and submitted to the replica, in one part or several.
-   Many records take several steps, and the write holds the queue until its last one.
+   Many records take several steps, and the write holds the queue until its last one. Then what the
+   decision changes of the brokers' liveness is applied.
 4. `settle` takes the outcome of each part, in the order of the log. The commit of the last part
    releases the response. A result without records is released with the write before it.
 5. Leadership is lost: every write fails with NOT_CONTROLLER, and the head is the committed image
@@ -28,6 +29,7 @@ from quorate.controller.context import Context
 from quorate.controller.counts import ControllerCounts
 from quorate.controller.head import Head
 from quorate.controller.heartbeats import BROKER_HEARTBEAT
+from quorate.controller.liveness import Liveness
 from quorate.controller.result import (
     ApiError,
     KRaftVersionChange,
@@ -65,16 +67,19 @@ class WriteQueue:
     def __init__(
         self,
         head: Head,
+        liveness: Liveness,
         batch_room: int,
         context: Callable[[Call | None], Context],
         leader_id: Callable[[], int],
         counts: ControllerCounts | None = None,
         clock: Callable[[], int] = int,
     ) -> None:
-        """batch_room: bytes of records that fit one batch, as `size_in_batch` counts; leader_id: of
-        the leader that the replica knows, -1 for none; clock: measures decisions, in ns."""
+        """liveness: gets the changes that decisions result in; batch_room: bytes of records that fit one
+        batch, as `size_in_batch` counts; leader_id: of the leader that the replica knows, -1 for none;
+        clock: measures decisions, in ns."""
         self._clock = clock
         self.head = head
+        self._liveness = liveness
         self.counts = ControllerCounts() if counts is None else counts
         self.audited: list[tuple[QueuedWrite, ErrorCode, int]] | None = None
         """Each write that is answered, with its error and the end offset of its records; None: nobody
@@ -103,11 +108,14 @@ class WriteQueue:
         self._deciding: tuple[QueuedWrite, Generator[Any, None, None]] | None = None
         self._committed_token = 0
         """Of the newest part that is committed."""
+        self._submitted_token = 0
+        """Of the newest part that was submitted in this leadership; 0: none."""
         self._raft_token = 0
         """Of the request to the raft layer that the present decision waits for; 0: none."""
         self._queued: deque[QueuedWrite] = deque()
         self._pending: deque[QueuedWrite] = deque()
-        """Decided and not committed. The first one always has records."""
+        """Decided and not committed. The first one always has a token: that of its own last part, or
+        of the part that it waits for."""
         self._was_refused = False
         self._is_shutting_down = False
 
@@ -223,7 +231,9 @@ class WriteQueue:
 
     def _steps(self, write: QueuedWrite) -> Generator[Any, None, None]:
         """The decision and the writing of its result, with the pauses of both."""
-        decision = write.operation.decide(self.head, write.request, self._context(write.call))
+        context = self._context(write.call)
+        write.last_offset = context.next_offset - 1
+        decision = write.operation.decide(self.head, write.request, context)
         result = decision if isinstance(decision, Result) else (yield from decision)
         if result.records:
             yield from self._submitted(write, result.records, result.atomic)
@@ -233,11 +243,15 @@ class WriteQueue:
         """The records are submitted, if there are any: the response waits for the commit."""
         write.response = result.response
         self.notes.extend(result.notes)
+        write.changes = result.liveness
+        self._liveness.written(result.liveness)
         # Also without records the response waits: the decision has read what is not committed.
+        if not self._pending and not write.token:
+            write.token = self._submitted_token
         if self._pending or write.token > self._committed_token:
             self._pending.append(write)
         else:
-            self._respond(write, ErrorCode.NONE, self.committed_offset)
+            self._succeed(write, self.committed_offset)
 
     def _advance(self, refused: ApiError | None) -> None:
         """Run the steps of the write that is decided, up to the next pause or the end."""
@@ -247,12 +261,8 @@ class WriteQueue:
             wanted = self._measured(write, steps, refused)
         except StopIteration:
             self._deciding = None
-        except ApiError as error:
-            self._deciding = None
-            self._fail(write, error.error, str(error))
         except Exception as error:
-            self._deciding = None
-            self._fault(write, error)
+            self._ended_by(write, error)
         else:
             if isinstance(wanted, KRaftVersionChange):
                 self._raft_token = self._next_token()
@@ -278,11 +288,15 @@ class WriteQueue:
         try:
             for _ in self._submitted(write, part.records, False):
                 pass  # a part is small
-        except ApiError as refused:
-            self._deciding = None
-            self._fail(write, refused.error, str(refused))
         except Exception as error:
-            self._deciding = None
+            self._ended_by(write, error)
+
+    def _ended_by(self, write: QueuedWrite, error: Exception) -> None:
+        """The decision refuses the request, or fails. Once a part is written it may not refuse."""
+        self._deciding = None
+        if isinstance(error, ApiError) and not write.token:
+            self._fail(write, error.error, str(error))
+        else:
             self._fault(write, error)
 
     # -- 3. write -------------------------------------------------------------------------------
@@ -294,7 +308,7 @@ class WriteQueue:
             if part is None:
                 yield None
                 continue
-            write.token = self._next_token()
+            write.token = self._submitted_token = self._next_token()
             self.inputs.append(Submit(write.token, part))
         if self.audited is not None:
             write.facts.add(records)
@@ -311,17 +325,28 @@ class WriteQueue:
 
     def _committed(self, outcome: Committed) -> None:
         pending = self._pending
-        if self.audited is not None and (pending or self._deciding is not None):
-            facts = (pending[0] if pending else self._deciding[0]).facts  # type: ignore[index]
-            if facts.first_offset < 0:
-                facts.first_offset = outcome.base_offset
+        oldest = self._oldest_outstanding if self.audited is not None else None
+        if oldest is not None and oldest.facts.first_offset < 0 and self._has_records(oldest):
+            oldest.facts.first_offset = outcome.base_offset
         self.committed_offset = outcome.end_offset
         self._committed_token = outcome.token
         if not pending or pending[0].token != outcome.token:
             return  # not the last part; or a leadership was lost and the write has failed
-        self._respond(pending.popleft(), ErrorCode.NONE, outcome.end_offset)
+        pending[0].last_offset = outcome.end_offset - 1
+        self._succeed(pending.popleft(), outcome.end_offset)
         while pending and not pending[0].token:
-            self._respond(pending.popleft(), ErrorCode.NONE, outcome.end_offset)
+            self._succeed(pending.popleft(), outcome.end_offset)
+
+    def _has_records(self, write: QueuedWrite) -> bool:
+        """False: the write waits for records of another one."""
+        return bool(write.facts.records) or not self._pending
+
+    @property
+    def _oldest_outstanding(self) -> QueuedWrite | None:
+        """The write that the next part to commit belongs to."""
+        if self._pending:
+            return self._pending[0]
+        return None if self._deciding is None else self._deciding[0]
 
     def _settle_raft_request(self, outcome: Committed | Refused) -> None:
         self._raft_token = 0
@@ -356,6 +381,7 @@ class WriteQueue:
         if self._epoch is not None:
             self._lose()
         self._epoch = epoch
+        self._submitted_token = 0
         self.head.revert()
         self.committed_offset = _NOTHING_COMMITTED
         return epoch is not None
@@ -419,6 +445,11 @@ class WriteQueue:
     def _fail(self, write: QueuedWrite, error: ErrorCode, message: str | None) -> None:
         write.response = write.operation.failed(write.request, error, message)
         self._respond(write, error, _NOTHING_COMMITTED)
+
+    def _succeed(self, write: QueuedWrite, offset: int) -> None:
+        """Everything that the write depends on is committed."""
+        self._liveness.committed(write.changes, write.last_offset)
+        self._respond(write, ErrorCode.NONE, offset)
 
     def _respond(self, write: QueuedWrite, error: ErrorCode, offset: int) -> None:
         if self.audited is not None:

@@ -11,6 +11,10 @@ from quorate.sim.world.observable import SimulatedNode
 from quorate.sim.world.observer import Observer, ViolationError
 from quorate.sim.world.topic_requests import KEPT
 from quorate.wire.messages import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreateTopicsResponse,
@@ -47,6 +51,8 @@ class BrokerMetadataCheck(Observer):
         """Acknowledged topics that stay: end offset (exclusive), id, number of partitions."""
         self._deleted: dict[Uuid, int] = {}
         """Topics whose deletion is acknowledged, and its end offset (exclusive)."""
+        self._registered: dict[tuple[int, int], tuple[tuple[int, int], int]] = {}
+        """By (broker id, broker epoch): the (node, epoch) that led, and the offset of the registration."""
         self._steps = 0
 
     def node_stepped(
@@ -60,6 +66,7 @@ class BrokerMetadataCheck(Observer):
         for response in responses:
             if response.committed is not None and response.committed >= 0:
                 self.acknowledge(response, response.committed)
+                self._check_registration(response, response.committed, node)
         image, offset = node.image, node.image_offset
         seen, seen_offset = self._seen.get(node.node_id, (None, -1))
         if seen is not image:
@@ -125,6 +132,39 @@ class BrokerMetadataCheck(Observer):
                 raise ViolationError("leader epochs grow", f"{name}; at {at} it was {other}")
         if known is None or offset >= known[0]:
             self._partitions[key] = offset, partition
+
+    # -- registrations --------------------------------------------------------------------------
+    def _check_registration(
+        self, response: ControllerResponse, end: int, node: ControllerNode
+    ) -> None:
+        if isinstance(response.request, (BrokerRegistrationRequest, BrokerHeartbeatRequest)):
+            leader = node.node_id, node.replica.leading_epoch or 0
+            self.check_registration(response, end, leader)
+
+    def check_registration(
+        self, response: ControllerResponse, end: int, leader: tuple[int, int]
+    ) -> None:
+        """A broker is not caught up before it has applied its registration.
+
+        `leader`: (node, epoch) of the active controller; `end`: of the records of the request
+        (exclusive). Source: `BrokerHeartbeatManager.calculateNextBrokerState`.
+        """
+        found, request = response.response, response.request
+        if isinstance(found, BrokerRegistrationResponse):
+            assert isinstance(request, BrokerRegistrationRequest)
+            # RegisterBrokerRecord is the last one.
+            self._registered[request.broker_id, found.broker_epoch] = leader, end - 1
+        elif isinstance(found, BrokerHeartbeatResponse) and found.is_caught_up:
+            assert isinstance(request, BrokerHeartbeatRequest)
+            known = self._registered.get((request.broker_id, request.broker_epoch))
+            if known is None or known[0] != leader:
+                return  # a later controller knows the epoch alone
+            if request.current_metadata_offset < known[1]:
+                raise ViolationError(
+                    "brokers are caught up",
+                    f"broker {request.broker_id} has applied {request.current_metadata_offset}, its "
+                    f"registration is at {known[1]}",
+                )
 
     # -- acknowledgements -----------------------------------------------------------------------
     def acknowledge(self, response: ControllerResponse, end: int) -> None:
