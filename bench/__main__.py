@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench import (
+    controllers,
     engine,
     limits,
     quorum,
@@ -33,6 +34,7 @@ MEASURES: dict[str, Callable[[bool], Report]] = {
     "idle": quorum.idle,
     "brokers": limits.brokers,
     "partitions": limits.partitions,
+    "controllers": controllers.controllers,
     "acls": limits.acls,
     "connections": limits.connections,
     "describe": tools.describe,

@@ -92,6 +92,12 @@ class Fleet:
             life.cancel()
         await asyncio.gather(*self._lives, return_exceptions=True)
 
+    def stop(self, count: int) -> set[int]:
+        """The first `count` brokers send nothing any more; their ids."""
+        for life in self._lives[:count]:
+            life.cancel()
+        return {broker.identity.broker_id for broker in self.brokers[:count]}
+
     async def unfenced(self, timeout_s: float) -> None:
         """Wait until every broker is in service. Raises TimeoutError."""
         async with asyncio.timeout(timeout_s):

@@ -13,7 +13,7 @@ from bench.fleet import Fleet, M, Wire
 from bench.load import put_for
 from bench.quorum import kill, run, started, take_over_ms
 from bench.report import Report
-from bench.systems import Controllers, System, cpu_seconds, memory_mb, wait_for
+from bench.systems import Controllers, KRaft, System, cpu_seconds, memory_mb, wait_for
 
 from interop.process import Node
 from quorate.base.errors import ErrorCode
@@ -48,7 +48,7 @@ def brokers(quick: bool) -> Report:
     async def live(system: Controllers) -> None:
         active = system.leader()
         start = time.perf_counter()
-        async with _fleet(system, count) as fleet:
+        async with unfenced_fleet(system, count) as fleet:
             took = time.perf_counter() - start
             report.add(f"{about}: all registered and unfenced", NAME, took, "s")
             fleet.heartbeats.clear()
@@ -74,7 +74,7 @@ def _memory(system: System) -> float:
 
 
 @asynccontextmanager
-async def _fleet(system: Controllers, count: int) -> AsyncIterator[Fleet]:
+async def unfenced_fleet(system: KRaft, count: int) -> AsyncIterator[Fleet]:
     """Brokers in service."""
     ports = [node.port for node in system.nodes.values()]
     async with Fleet(count, system.quorum.cluster_id, ports) as fleet:
@@ -89,13 +89,13 @@ def partitions(quick: bool) -> Report:
     about = f"{count:,} partitions"
 
     async def live(system: Controllers) -> None:
-        async with _fleet(system, BROKERS_WITH_PARTITIONS):
+        async with unfenced_fleet(system, BROKERS_WITH_PARTITIONS):
             active = Active(system)
             worst, start = 0.0, time.perf_counter()
             topics = count // PARTITIONS_PER_TOPIC
             for first in range(0, topics, TOPICS_PER_REQUEST):
                 sent = time.perf_counter()
-                await _create(active, range(first, min(first + TOPICS_PER_REQUEST, topics)))
+                await create_topics(active, range(first, min(first + TOPICS_PER_REQUEST, topics)))
                 worst = max(worst, time.perf_counter() - sent)
             rate = count / (time.perf_counter() - start)
             active.close()
@@ -106,7 +106,7 @@ def partitions(quick: bool) -> Report:
             report.add(f"{about}: memory of the active controller", NAME, _memory(system), "MB")
             killed = await asyncio.to_thread(take_over_ms, system, kill)
             report.add(f"{about}: kill -9 to the next write", NAME, killed, "ms")
-            restart = await asyncio.to_thread(_restart_all, system)
+            restart = await asyncio.to_thread(restart_all, system)
             report.add(f"{about}: restart of all three to caught up", NAME, restart, "s")
 
     with started(Controllers) as system:
@@ -145,7 +145,7 @@ class Active:
         self._wire = None
 
 
-async def _create(active: Active, numbers: range) -> None:
+async def create_topics(active: Active, numbers: range) -> None:
     def codes(found: CreateTopicsResponse) -> set[int]:
         return {each.error_code for each in found.topics}
 
@@ -160,7 +160,7 @@ async def _create(active: Active, numbers: range) -> None:
     assert codes(found) <= {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}, codes(found)
 
 
-def _restart_all(system: Controllers) -> float:
+def restart_all(system: KRaft) -> float:
     """Seconds from the start of three stopped controllers until each has what is committed."""
     for node in system.nodes.values():
         node.kill(15, 120)

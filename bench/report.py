@@ -55,12 +55,19 @@ class Report:
         self.goals.append(Goal(text, value, limit, at_most=False))
 
     def hold_ratio(
-        self, text: str, measure: str, peer: str, limit: float, at_most: bool = True
+        self,
+        text: str,
+        measure: str,
+        peer: str,
+        limit: float,
+        at_most: bool = True,
+        *,
+        ours: str = "quorate",
     ) -> None:
-        """A goal on our value over the peer's, where both were measured."""
-        ours, theirs = self.value(measure, "quorate"), self.value(measure, peer)
-        if ours is not None and theirs:
-            self.goals.append(Goal(text, ours / theirs, limit, at_most))
+        """A goal on the value of the system `ours` over the peer's, where both were measured."""
+        own, theirs = self.value(measure, ours), self.value(measure, peer)
+        if own is not None and theirs:
+            self.goals.append(Goal(text, own / theirs, limit, at_most))
 
     def extend(self, other: Report) -> None:
         self.rows += other.rows

@@ -28,6 +28,7 @@ __all__ = [
     "Controllers",
     "Etcd",
     "Hops",
+    "KRaft",
     "Kafka",
     "Node",
     "Quorate",
@@ -111,7 +112,7 @@ class System(ABC):
             node.stop()
 
 
-class _KRaft(System):
+class KRaft(System):
     kind = "?"
     putter: type[KafkaClient] = KafkaClient
 
@@ -130,7 +131,7 @@ class _KRaft(System):
         return await self.putter.connect(port)
 
 
-class Kafka(_KRaft):
+class Kafka(KRaft):
     """Kafka's controllers at their defaults; a put is AlterClientQuotas."""
 
     name, kind, putter = "kafka", "java", QuotaClient
@@ -255,7 +256,7 @@ class Hops(System):
         return await RespClient.connect(port)
 
 
-class Controllers(_KRaft):
+class Controllers(KRaft):
     """Our own controllers as processes; a put is AlterClientQuotas."""
 
     name, kind, putter = "quorate-controllers", "quorate", QuotaClient
