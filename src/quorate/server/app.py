@@ -27,6 +27,7 @@ from quorate.config.validation import OVERRIDES
 from quorate.controller.context import ControllerConfig
 from quorate.controller.token_config import TokenConfig
 from quorate.log_dirs.meta_properties import NodeIdentity, load_identity
+from quorate.metadata.image import BROKER_RESOURCE, ConfigResource
 from quorate.node.controller_node import ControllerNode
 from quorate.node.feature_guard import FeatureGuard, check_log
 from quorate.node.metadata_machine import MetadataMachine
@@ -316,7 +317,8 @@ async def _serve(
         # What exists now lives as long as the process: keep the collector from scanning it again.
         gc.collect()
         gc.freeze()
-        security.watch(loop)
+        own = ConfigResource(BROKER_RESOURCE, str(config.node_id))
+        security.watch(loop, lambda: controller.image.configs.get(own, {}))
         driver.start()
         fault = await ended
         security.close()
