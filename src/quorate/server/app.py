@@ -41,6 +41,7 @@ from quorate.server.credentials import Credentials, read_local
 from quorate.server.descriptors import max_connections_for, raise_limit, soft_limit
 from quorate.server.driver import Driver, present
 from quorate.server.limits import ConnectionLimits
+from quorate.server.log_verification import verify_log
 from quorate.server.loggers import PythonLoggers
 from quorate.server.logs import LOG, level_of
 from quorate.server.meters import Meters
@@ -301,6 +302,7 @@ async def _serve(
         audit = open_audit(config)
         driver = Driver(controller, storage, loop, limits(config), most, end, meters)
         driver.audit = audit
+        verify_log(driver, controller.replica, storage, config)
         driver.acceptor.admission = lambda listener, host: controller.client_quotas.admit(
             controller.image, listener, host, present().monotonic_ms
         )
