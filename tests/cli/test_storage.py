@@ -225,7 +225,7 @@ REFUSALS = [
         ("-s", "-r", "3.4", "-S", "x"),
         "SCRAM is only supported in metadata.version 3.5-IV2",
     ),
-    (DYNAMIC, ("-s", "-S", "x"), "Failed to find equals sign in SCRAM argument 'x'"),
+    (DYNAMIC, ("-s", "-S", "x"), "Failed to find equals sign in SCRAM argument"),
     (DYNAMIC, ("-I", "x"), "No @ found in dynamic voter string."),
     (STATIC, ("-s",), "You cannot specify controller.quorum.voters and format the node"),
     (STATIC, ("-f", "kraft.version=1"), "Cannot set kraft.version to 1 unless controller.quorum"),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
+from mutants.beliefs import BELIEFS
 from mutants.examples import EXAMPLES
 from mutants.mutant import Mutant
 from mutants.raft import RAFT
 from mutants.replica import REPLICA
 from quorate.base.errors import QuorateError
 
-MUTANTS: tuple[Mutant, ...] = (*RAFT, *REPLICA, *EXAMPLES)
+MUTANTS: tuple[Mutant, ...] = (*RAFT, *REPLICA, *BELIEFS, *EXAMPLES)
 
 
 class UnknownMutantError(QuorateError):

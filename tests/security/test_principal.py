@@ -52,3 +52,15 @@ def test_a_rule_that_cannot_be_read_is_refused(rules, message):
 def test_a_name_without_a_rule_is_refused():
     with pytest.raises(PrincipalError, match="No rules apply to CN=Bob"):
         SslPrincipalMapper("RULE:^CN=Alice$/x/").name_of("CN=Bob")
+
+
+@pytest.mark.parametrize("end", ["\r", "\n", "\x85", "\u2028"])
+def test_a_dot_is_no_line_terminator_of_java(end):
+    name = f"CN=admin,O=x{end}y"
+    assert SslPrincipalMapper("RULE:^CN=(.*?),.*$/$1/,DEFAULT").name_of(name) == name
+    assert SslPrincipalMapper("RULE:(?s)^CN=(.*?),.*$/$1/").name_of(name) == "admin"
+    assert SslPrincipalMapper(r"RULE:^CN=([.a-z]+),O=[^.]*$/$1/").name_of(name) == "admin"
+
+
+def test_classes_are_ascii_as_in_java():
+    assert SslPrincipalMapper(r"RULE:^CN=(\w+)$/$1/,DEFAULT").name_of("CN=é") == "CN=é"

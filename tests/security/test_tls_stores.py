@@ -10,7 +10,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 
-from quorate.security.tls.names import rfc2253
+from quorate.security.tls.der import DerError
+from quorate.security.tls.names import rfc2253, subject_of
 from quorate.security.tls.stores import StoreError, read_key, read_trust
 
 CA = trustme.CA()
@@ -125,3 +126,35 @@ def test_a_key_of_another_certificate_is_refused():
 def test_names_are_written_as_java_writes_them(attributes, text):
     name = x509.Name([x509.NameAttribute(oid, value) for oid, value in attributes])
     assert rfc2253(name.public_bytes()) == text
+
+
+def encoded(tag, *parts):
+    content = b"".join(parts)
+    return bytes((tag, len(content))) + content
+
+
+@pytest.mark.parametrize(
+    ("pairs", "text"),
+    [
+        # The pairs of a relative name keep their order, which may not be that of DER.
+        ([(0x13, b"b"), (0x13, b"a")], "CN=b+CN=a"),
+        # Java takes the bytes of every string for UTF-8.
+        ([(0x1E, b"\0a\0b")], r"CN=\00a\00b"),
+        ([(0x14, "é".encode())], "CN=é"),
+        ([(0x0C, b"a\xff\xed\xa0\x80\xed\xbfb")], "CN=a\ufffd\ufffd\ufffdb"),
+        # `cryptography` refuses a name with such a value.
+        ([(0x04, b"ab")], "CN=#04026162"),
+    ],
+)
+def test_the_subject_of_a_certificate_in_unusual_encodings(pairs, text):
+    oid = encoded(6, bytes((0x55, 4, 3)))
+    relative = encoded(0x31, *(encoded(0x30, oid, encoded(*pair)) for pair in pairs))
+    empty = encoded(0x30)
+    facts = encoded(0x30, encoded(2, b"\1"), empty, empty, empty, encoded(0x30, relative), empty)
+    assert subject_of(encoded(0x30, facts, empty, encoded(3, b"\0"))) == text
+
+
+@pytest.mark.parametrize("data", [b"", b"\x30", b"\x30\x00", b"\x30\x02\x30\x00"])
+def test_what_is_no_certificate_has_no_subject(data):
+    with pytest.raises(DerError):
+        subject_of(data)

@@ -5,7 +5,7 @@ import socket
 
 from quorate.server.authentication import ListenerSecurity
 from quorate.server.limits import ConnectionLimits
-from quorate.server.listener import Acceptor
+from quorate.server.listener import MAX_REQUESTS_PER_STEP, Acceptor
 
 
 class Word:
@@ -104,5 +104,25 @@ def test_a_frame_before_the_authentication_is_bounded():
             listener.writer.write((101).to_bytes(4, "big"))
             async with asyncio.timeout(5):
                 assert await listener.reader.read() == b""
+
+    asyncio.run(run())
+
+
+def test_repeated_authentications_count_as_requests():
+    """An authenticated client that floods the node with them takes its turns as with requests."""
+
+    async def run():
+        async with Listener() as listener:
+            await listener.exchange(b"hello", b"open")
+            listener.writer.write(_frame(b"again") * 50)
+            answers = 0
+            async with asyncio.timeout(5):
+                while answers < 50:
+                    size = int.from_bytes(await listener.reader.readexactly(4), "big")
+                    assert await listener.reader.readexactly(size) == b"ok again"
+                    answers += 1
+                    if answers % MAX_REQUESTS_PER_STEP == 0:
+                        assert listener.acceptor.throttled or answers == 48
+                        listener.acceptor.resume_throttled()
 
     asyncio.run(run())

@@ -95,6 +95,41 @@ def test_a_broken_new_file_keeps_the_old_one_and_is_reported_until_it_is_repaire
     assert {state.refused_changes for state in security.certificates().values()} == {1}
 
 
+def test_the_dynamic_configs_of_the_node_name_other_stores(config, tmp_path, caplog):
+    """As in Kafka, only those with the prefix of the listener count, and a broken one keeps the old."""
+    security, loop = NodeSecurity(config), Loop()
+    dynamic = {}
+    security.watch(loop, lambda: dynamic)
+
+    def contexts():
+        return [one.context for one in security._certificates.values()]
+
+    first = contexts()
+    write_key(tmp_path / "new.pem", HOST)
+    dynamic = {"ssl.keystore.location": str(tmp_path / "new.pem"), "ssl.client.auth": "required"}
+    loop.pass_to_next()
+    assert contexts() == first
+    place = "listener.name.controller.ssl.keystore.location"
+    dynamic = {place: str(tmp_path / "absent.pem")}
+    for _ in range(2):
+        loop.pass_to_next()
+    assert contexts() == first
+    assert {state.refused_changes for state in security.certificates().values()} == {1}
+    assert "absent.pem" in caplog.text
+    dynamic = {place: str(tmp_path / "new.pem")}
+    loop.pass_to_next()
+    second = contexts()
+    assert not set(first) & set(second)
+    assert {state.fault for state in security.certificates().values()} == {None}
+    write_key(tmp_path / "new.pem", HOST)
+    loop.pass_to_next()
+    assert not set(second) & set(contexts())
+    dynamic = {}
+    (tmp_path / "new.pem").unlink()
+    loop.pass_to_next()
+    assert {state.fault for state in security.certificates().values()} == {None}
+
+
 def test_a_certificate_that_expires_soon_is_logged_daily(config, caplog):
     now = NodeSecurity(config).certificates()[LISTENER].days_to_expiry
 

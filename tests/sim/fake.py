@@ -12,6 +12,7 @@ from typing import Any
 
 from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.batch import encode_batch, encode_control_batch
+from quorate.raft.describe import describe
 from quorate.raft.inputs import Received, Resign
 from quorate.raft.log_index import LogIndex
 from quorate.raft.messages import (
@@ -184,7 +185,9 @@ class Node:
                 state=ControlState(1, control.voters), static_voters=VoterSet(())
             ),
         )
-        self.core = SimpleNamespace(state=self.state)
+        self.core = SimpleNamespace(
+            state=self.state, describe=lambda now_ms: describe(self.state, now_ms)
+        )
         self.machine = SimpleNamespace(trail=[], values={}, led=None, newest=None)
         tail = SimpleNamespace(start_offset=0)
         self.replica = SimpleNamespace(

@@ -11,6 +11,15 @@ DEFAULT_PRINCIPAL_BUILDER: Final = (
 )
 MAPPING_RULES: Final = "ssl.principal.mapping.rules"
 TLS_PROTOCOLS: Final = ("SSL", "SASL_SSL")
+DYNAMIC_STORES: Final = frozenset(
+    (
+        *("ssl.keystore.type", "ssl.keystore.location", "ssl.keystore.password"),
+        *("ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.key.password"),
+        *("ssl.truststore.type", "ssl.truststore.location", "ssl.truststore.password"),
+        "ssl.truststore.certificates",
+    )
+)
+"""What a dynamic config of a node changes for a listener (`SslConfigs.RECONFIGURABLE_CONFIGS`)."""
 
 
 def listener_prefix(listener: str) -> str:
@@ -23,3 +32,10 @@ def listener_values(file: Mapping[str, str], listener: str) -> dict[str, str]:
     prefix = listener_prefix(listener)
     own = {key[len(prefix) :]: value for key, value in file.items() if key.startswith(prefix)}
     return {**file, **own}
+
+
+def dynamic_stores(configs: Mapping[str, str], listener: str) -> dict[str, str]:
+    """The stores that a node's dynamic configs set for a listener. They need its prefix, as in Kafka."""
+    prefix = listener_prefix(listener)
+    found = {key[len(prefix) :]: value for key, value in configs.items() if key.startswith(prefix)}
+    return {key: value for key, value in found.items() if key in DYNAMIC_STORES}

@@ -21,6 +21,7 @@ from quorate.replica.replica import Replica
 from quorate.server import app, sockets
 from quorate.server.disk import run_in_thread
 from quorate.server.driver import Driver
+from quorate.server.log_verification import verify_log
 from quorate.server.meters import Meters
 from quorate.storage.api import Storage
 
@@ -96,6 +97,7 @@ async def serve(
     )
     with ExitStack() as undo:
         undo.callback(driver.acceptor.close)
+        verify_log(driver, node.replica, storage, config)
         pages = None
         if page is not None and meters is not None:
             pages = await app.serve_pages(page, node, driver, meters)

@@ -42,6 +42,9 @@ class JaasText(NamedTuple):
     where: str
     """File and line of the key."""
 
+    def __repr__(self) -> str:
+        return f"JaasText({self.key}, {self.where})"
+
 
 @dataclass(frozen=True, slots=True)
 class LoginModule:

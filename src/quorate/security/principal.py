@@ -18,6 +18,10 @@ _RULE: Final = r"(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?).*?|(
 _SPLITTER: Final = re.compile(rf"\s*({_RULE})\s*(,\s*|$)")
 _PARSER: Final = re.compile(_RULE)
 _NAMED_GROUP: Final = re.compile(r"\(\?<(?=[A-Za-z])")
+_PATTERN_PARTS: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\.", re.DOTALL)
+"""Escapes, classes and the dots outside of them."""
+_JAVA_DOT: Final = r"[^\n\r\x85\u2028\u2029]"
+_DOTALL: Final = re.compile(r"\(\?[A-Za-z]*s")
 _REFERENCE: Final = re.compile(r"\\(.)|\$(\d+)|\$\{(\w+)\}|(\$)", re.DOTALL)
 
 
@@ -126,8 +130,13 @@ def _rules(text: str) -> list[_Rule]:
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """A Java pattern: its named groups have another spelling."""
+    """A Java pattern: a dot is no line terminator of Java's, named groups have another spelling.
+
+    Classes such as `\\w` are ASCII, as those of Java.
+    """
+    dot = "." if _DOTALL.search(pattern) else _JAVA_DOT
+    ours = _PATTERN_PARTS.sub(lambda part: dot if part[0] == "." else part[0], pattern)
     try:
-        return re.compile(_NAMED_GROUP.sub("(?P<", pattern))
+        return re.compile(_NAMED_GROUP.sub("(?P<", ours), re.ASCII)
     except re.error as error:
         raise PrincipalError(f"Invalid rule: the pattern `{pattern}`: {error}") from None

@@ -1,6 +1,7 @@
 """Parse `--add-scram` into the metadata records of a new cluster's SCRAM credentials.
 
-Syntax and messages are those of Kafka's `ScramParser`. The keys are derived as in RFC 5802.
+Syntax and messages are those of Kafka's `ScramParser`, but no message repeats what may be a part of a
+password, e.g. of one with a comma. The keys are derived as in RFC 5802.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import hashlib
 import re
 import secrets
 from base64 import b64decode
+from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.formats.records import UserScramCredentialRecord
@@ -20,6 +22,9 @@ from quorate.security.scram_keys import (
     Mechanism,
     credential_record,
 )
+
+_KEYS: Final = ("name", "password", "salt", "saltedpassword", "iterations")
+_HINT: Final = " (a password cannot hold a comma)"
 
 
 class ScramError(QuorateError):
@@ -46,7 +51,7 @@ def parse_scram(argument: str) -> UserScramCredentialRecord:
     if password is None and salt is None:
         raise ScramError("You must supply 'salt' with 'saltedpassword' to add-scram")
     if components:
-        raise ScramError(f"Unknown SCRAM configurations: {', '.join(sorted(components))}")
+        raise ScramError(f"Unknown SCRAM configurations; there are {', '.join(_KEYS)}{_HINT}")
     salt = secrets.token_bytes(32) if salt is None else salt
     if password is not None:
         salted = hashlib.pbkdf2_hmac(mechanism.hash, password.encode(), salt, iterations)
@@ -60,7 +65,7 @@ def parse_scram(argument: str) -> UserScramCredentialRecord:
 def _split(argument: str) -> tuple[Mechanism, dict[str, str]]:
     name, equals, text = argument.strip().partition("=")
     if not equals:
-        raise ScramError(f"Failed to find equals sign in SCRAM argument '{argument.strip()}'")
+        raise ScramError("Failed to find equals sign in SCRAM argument")
     mechanism = MECHANISMS.get(name)
     if mechanism is None:
         raise ScramError(f"The add-scram mechanism {name} is not supported.")
@@ -68,10 +73,10 @@ def _split(argument: str) -> tuple[Mechanism, dict[str, str]]:
         if not found:
             raise ScramError(f"Expected configuration string to {edge}")
     components = {}
-    for component in text[1:-1].split(","):
+    for number, component in enumerate(text[1:-1].split(","), 1):
         key, equals, value = component.partition("=")
         if not equals:
-            raise ScramError(f"No equals sign found in SCRAM component: {component}")
+            raise ScramError(f"No equals sign found in SCRAM component {number}{_HINT}")
         quoted = len(value) >= 2 and value[0] == value[-1] == '"'
         components[key] = value[1:-1] if quoted else value
     return mechanism, components
@@ -81,7 +86,7 @@ def _base64(text: str, what: str) -> bytes:
     try:
         return b64decode(text + "=" * (-len(text) % 4), validate=True)
     except binascii.Error:
-        raise ScramError(f"Failed to decode given {what}: {text}") from None
+        raise ScramError(f"Failed to decode given {what}: it is not base64") from None
 
 
 def _iterations(text: str, mechanism: Mechanism) -> int:

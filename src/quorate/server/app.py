@@ -27,6 +27,7 @@ from quorate.config.validation import OVERRIDES
 from quorate.controller.context import ControllerConfig
 from quorate.controller.token_config import TokenConfig
 from quorate.log_dirs.meta_properties import NodeIdentity, load_identity
+from quorate.metadata.image import BROKER_RESOURCE, ConfigResource
 from quorate.node.controller_node import ControllerNode
 from quorate.node.feature_guard import FeatureGuard, check_log
 from quorate.node.metadata_machine import MetadataMachine
@@ -41,6 +42,7 @@ from quorate.server.credentials import Credentials, read_local
 from quorate.server.descriptors import max_connections_for, raise_limit, soft_limit
 from quorate.server.driver import Driver, present
 from quorate.server.limits import ConnectionLimits
+from quorate.server.log_verification import verify_log
 from quorate.server.loggers import PythonLoggers
 from quorate.server.logs import LOG, level_of
 from quorate.server.meters import Meters
@@ -301,6 +303,7 @@ async def _serve(
         audit = open_audit(config)
         driver = Driver(controller, storage, loop, limits(config), most, end, meters)
         driver.audit = audit
+        verify_log(driver, controller.replica, storage, config)
         driver.acceptor.admission = lambda listener, host: controller.client_quotas.admit(
             controller.image, listener, host, present().monotonic_ms
         )
@@ -316,7 +319,8 @@ async def _serve(
         # What exists now lives as long as the process: keep the collector from scanning it again.
         gc.collect()
         gc.freeze()
-        security.watch(loop)
+        own = ConfigResource(BROKER_RESOURCE, str(config.node_id))
+        security.watch(loop, lambda: controller.image.configs.get(own, {}))
         driver.start()
         fault = await ended
         security.close()

@@ -19,6 +19,8 @@ AUTHENTICATION_TIMEOUT_S: Final = 10.0
 
 Kafka has no limit but `connections.max.idle.ms`.
 """
+_MOST_REASON: Final = 500
+"""Characters of a logged reason: a client's text, such as a user name, may be as long as its frame."""
 MAX_FRAME_BYTES: Final = 524_288
 """Default of `sasl.server.max.receive.size`."""
 
@@ -128,6 +130,7 @@ class Authentication:
         self.is_refused = False
         self.principal = ANONYMOUS
         """Who sends the requests, as `type:name`."""
+        self._is_secured = security.wrap is None
         self._security = security
         self._connection = connection
         self._authenticator: ConnectionAuthenticator | None = None
@@ -161,6 +164,7 @@ class Authentication:
 
     def secured(self, principal: str) -> None:
         """The TLS handshake is complete; without an exchange of frames, all is."""
+        self._is_secured = True
         if self._security.authenticator is None:
             self._done(principal)
 
@@ -168,7 +172,7 @@ class Authentication:
         """Refuse and close at once: TLS failed or took too long."""
         if not self.is_refused:
             self.is_refused = True
-            self._connection.stop_reading(reason)
+            self._connection.stop_reading(reason[:_MOST_REASON])
             self._connection.abort()
 
     def takes(self, frame: bytes) -> bool:
@@ -205,7 +209,7 @@ class Authentication:
         if self.is_refused or slot is None:
             return
         self.is_refused = True
-        self._connection.stop_reading(reason)
+        self._connection.stop_reading(reason[:_MOST_REASON])
         self._connection.call_later(delay_s, lambda: self._finish(slot, data))
 
     def _finish(self, slot: Slot, data: bytes) -> None:
@@ -216,7 +220,7 @@ class Authentication:
     def _late(self) -> None:
         self._deadline = None
         if not self.is_complete:
-            what = "TLS handshake" if self._authenticator is None else "authentication"
+            what = "authentication" if self._is_secured else "TLS handshake"
             self.refuse(f"the {what} was not complete within {self._security.timeout_s:g} s")
 
     def _cancel_deadline(self) -> None:

@@ -88,6 +88,8 @@ class DiskThread:
         self._closing = threading.Event()
         self._worker = threading.Thread(target=self._run, name="quorate-disk", daemon=True)
         self._snapshots: list[threading.Thread] = []
+        self.on_performed: Callable[[Sequence[Job], Sequence[Result]], None] | None = None
+        """Called on the disk thread after jobs; an exception stops the node. Set it before `start`."""
 
     def start(self) -> None:
         """Start the thread; jobs that were submitted before wait for it."""
@@ -156,7 +158,10 @@ class DiskThread:
     def _perform(self, jobs: Sequence[Job]) -> list[Result]:
         self._busy_since = time.monotonic()
         try:
-            return self._disk.perform(jobs)
+            results = self._disk.perform(jobs)
+            if self.on_performed is not None:
+                self.on_performed(jobs, results)
+            return results
         except Exception as defect:
             # After an unexpected error nothing is known to be durable: the node must stop.
             LOG.exception("Internal error in the disk thread")

@@ -34,6 +34,7 @@ from quorate.server.meters import Meters
 from quorate.server.peer_connection import PeerRequest
 from quorate.server.peers import Peer
 from quorate.storage.api import Storage
+from quorate.verify.log_audit import LogAudit
 from quorate.wire.header import decode_request
 from quorate.wire.messages import ControllerRegistrationResponse
 from quorate.wire.schema import Message
@@ -113,6 +114,7 @@ class Driver:
         """What new connections to peers need; set it before `start`."""
         on_sync = None if meters is None else meters.sync_seconds.observe
         self._disk = DiskThread(storage, loop, self._deliver, on_sync)
+        self._log_audit: LogAudit | None = None
         self.fault: str | None = None
         """Why the node stopped stepping."""
         self.leaving = False
@@ -129,6 +131,11 @@ class Driver:
         self._stopped = False
         listeners = node.replica.config.listeners
         self._listener = listeners[0].name if listeners else ""
+
+    def verify_log(self, audit: LogAudit) -> None:
+        """Compare core, storage and medium after every step. Call it before `start`."""
+        self._log_audit = audit
+        self._disk.on_performed = audit.performed
 
     def start(self) -> None:
         """Start stepping. `acceptor.listen` opens the listeners."""
@@ -189,6 +196,8 @@ class Driver:
         try:
             # 2. Step the node and carry out its effects.
             effects = self._node.step(happened, now)
+            if self._log_audit is not None and effects.faulted is None and not effects.stopped:
+                self._log_audit.stepped(happened, effects.jobs, self._node.replica.core)
             if effects.audit and self.audit is not None:  # before the responses go out
                 epoch = self._node.replica.core.epoch
                 self.audit.write(effects.audit, self._node.node_id, epoch, now.wall_ms)

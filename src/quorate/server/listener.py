@@ -170,17 +170,18 @@ class InboundConnection(asyncio.Protocol):
         """Hand over held requests as far as the limits allow, then pause or resume reading."""
         authentication = self.authentication
         while self._held and self._transport is not None and not authentication.is_waiting:
-            is_request = not authentication.takes(self._held[0])
-            if is_request and not self._may_hand_over():
+            # The first login is short; its repetitions count as requests.
+            if authentication.is_complete and not self._may_hand_over():
                 break
+            is_request = not authentication.takes(self._held[0])
             frame = self._held.popleft()
             self._held_bytes -= len(frame)
             slot = ResponseSlot(self)
             self._slots.append(slot)
+            self._taken += authentication.is_complete
             if not is_request:
                 authentication.take(frame, slot)
                 continue
-            self._taken += 1
             try:
                 self._server.on_frame(slot, frame)
             except QuorateError as error:

@@ -12,6 +12,7 @@ from quorate.config.node_config import ConfigError, NodeConfig
 from quorate.config.security_settings import (
     MAPPING_RULES,
     TLS_PROTOCOLS,
+    dynamic_stores,
     listener_prefix,
     listener_values,
 )
@@ -82,6 +83,10 @@ class NodeSecurity:
         self._warn_at_s = 0.0
         self._listeners: dict[str, ListenerSecurity] = {}
         self._certificates: dict[str, ReloadingContext] = {}
+        self._file = config.file
+        self._listener_of: dict[str, str] = {}
+        """The name of the listener whose keys count, by what they secure."""
+        self._dynamic: Callable[[], Mapping[str, str]] = dict
         self._timer: asyncio.TimerHandle | None = None
         self.peers: PeerSecurity = OPEN_PEER
         name = ""
@@ -90,12 +95,12 @@ class NodeSecurity:
                 if config.security_protocols[name] in TLS_PROTOCOLS:
                     tls = _ListenerTls(name, listener_values(config.file, name))
                     self._listeners[name] = ListenerSecurity(wrap=tls.wrap)
-                    self._certificates[f"listener {name}"] = tls.certificates
+                    self._add(f"listener {name}", name, tls.certificates)
             name = config.controller_listener_names[0].upper()
             if config.security_protocols.get(name) in TLS_PROTOCOLS:
                 peer = _PeerTls(listener_values(config.file, name))
                 self.peers = PeerSecurity(wrap=peer.wrap)
-                self._certificates["connections to controllers"] = peer.certificates
+                self._add("connections to controllers", name, peer.certificates)
         except StoreError as error:
             raise ConfigError(
                 f"Listener {name}: {error} (also with the prefix {listener_prefix(name)})",
@@ -109,6 +114,10 @@ class NodeSecurity:
                 where=config.source or None,
             ) from None
 
+    def _add(self, what: str, listener: str, certificates: ReloadingContext) -> None:
+        self._certificates[what] = certificates
+        self._listener_of[what] = listener
+
     def of(self, listener: str) -> ListenerSecurity:
         """What the listener asks of a connection."""
         return self._listeners.get(listener, OPEN_LISTENER)
@@ -121,9 +130,15 @@ class NodeSecurity:
             for what, one in self._certificates.items()
         }
 
-    def watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Read changed certificates, from now on; warn now and daily of those that expire."""
+    def watch(
+        self, loop: asyncio.AbstractEventLoop, dynamic: Callable[[], Mapping[str, str]] = dict
+    ) -> None:
+        """Read changed certificates, from now on; warn now and daily of those that expire.
+
+        `dynamic`: the dynamic configs of this node, as they are committed.
+        """
         if self._certificates:
+            self._dynamic = dynamic
             self._warn_at_s = loop.time()
             self._poll(loop)
 
@@ -139,8 +154,11 @@ class NodeSecurity:
                 LOG.warning("The certificate of %s %s: renew it", what, when)
 
     def _poll(self, loop: asyncio.AbstractEventLoop) -> None:
+        configs = self._dynamic()
         for what, one in self._certificates.items():
-            changed = one.poll()
+            listener = self._listener_of[what]
+            stores = dynamic_stores(configs, listener)
+            changed = one.poll({**listener_values(self._file, listener), **stores})
             if changed is True:
                 LOG.info("Read the changed certificates of %s", what)
             elif changed is False:

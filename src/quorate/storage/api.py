@@ -56,6 +56,19 @@ class SnapshotInfo:
 
 
 @frozen
+class SegmentInfo:
+    """One segment as the storage knows it. Ends are exclusive, sizes bytes, timestamps ms."""
+
+    base_offset: int
+    end_offset: int
+    size: int
+    first_timestamp: int | None
+    """Of the first batch; None: there is none."""
+    max_timestamp: int
+    """Of all batches; -1: there is none."""
+
+
+@frozen
 class Recovered:
     """What `open` found. `log` is complete for the core; `election` is None at first start."""
 
@@ -118,6 +131,9 @@ class Storage(Protocol):
     @property
     def size(self) -> int:
         """Bytes of all log segments."""
+
+    def segments(self) -> tuple[SegmentInfo, ...]:
+        """The log's segments, ascending."""
 
     # -- the vote -------------------------------------------------------------------------
     def save_election(

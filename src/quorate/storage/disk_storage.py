@@ -17,6 +17,7 @@ from quorate.storage.api import (
     AppendedBatch,
     CorruptLogError,
     Recovered,
+    SegmentInfo,
     SnapshotInfo,
     SnapshotWriter,
     StorageError,
@@ -102,6 +103,9 @@ class DiskStorage:
     @property
     def size(self) -> int:
         return self._log.size
+
+    def segments(self) -> tuple[SegmentInfo, ...]:
+        return self._log.infos()
 
     # -- the vote ----------------------------------------------------------------------------
     def save_election(

@@ -20,7 +20,7 @@ from quorate.formats.batch import BatchView, control_records, read_batch
 from quorate.formats.errors import BatchError
 from quorate.formats.files import LEADER_EPOCH_CHECKPOINT, encode_leader_epochs, segment_name
 from quorate.raft.values import LeaderChange
-from quorate.storage.api import AppendedBatch, StorageError, corruption_error
+from quorate.storage.api import AppendedBatch, SegmentInfo, StorageError, corruption_error
 from quorate.storage.disk import Disk, replace_file
 from quorate.storage.scan import CHUNK, batches, epoch_at
 from quorate.storage.segment import Segment, Spot, remove_derived, remove_segments
@@ -71,6 +71,11 @@ class SegmentedLog:
     @property
     def end_offset(self) -> int:
         return self._segments[-1].end_offset
+
+    def infos(self) -> tuple[SegmentInfo, ...]:
+        """The segments as they stand, ascending."""
+        with self._lock:
+            return tuple(segment.info for segment in self._segments)
 
     # -- writing -----------------------------------------------------------------------------
     def append(self, appended: Iterable[AppendedBatch]) -> None:

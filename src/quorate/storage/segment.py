@@ -15,6 +15,7 @@ from typing import Final
 
 from quorate.formats.batch import BatchView
 from quorate.formats.files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, segment_name
+from quorate.storage.api import SegmentInfo
 from quorate.storage.disk import Disk, File
 
 TRANSACTION_INDEX_SUFFIX: Final = ".txnindex"
@@ -66,6 +67,12 @@ class Segment:
         self._last_offsets = array("q")
         self._positions = array("q")
         self._timestamps: list[tuple[int, int]] = []
+
+    @property
+    def info(self) -> SegmentInfo:
+        return SegmentInfo(
+            self.base_offset, self.end_offset, self.size, self.first_timestamp, self.max_timestamp
+        )
 
     def add(self, last_offset: int, size: int, timestamp: int) -> None:
         """A batch of `size` bytes now stands at the segment's end."""

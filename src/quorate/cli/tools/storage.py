@@ -257,7 +257,7 @@ def _plan_facts(plan: Any) -> dict[str, Any]:
 
 
 def _bootstrap_text(plan: Any) -> str:
-    """The records as Kafka's tool prints them, in Java's notation."""
+    """The records as Kafka's tool prints them, in Java's notation, but for the keys of credentials."""
     records = ", ".join(
         f"ApiMessageAndVersion({_java_text(record)} at version 0)" for record in plan.records
     )
@@ -276,8 +276,8 @@ def _java_text(record: Any) -> str:
 
 
 def _java_value(value: object) -> str:
-    if isinstance(value, bytes):
-        return f"[{', '.join(str(byte - 256 if byte > 127 else byte) for byte in value)}]"
+    if isinstance(value, bytes):  # only salts and keys of SCRAM credentials
+        return "[hidden]"
     return f"'{value}'" if isinstance(value, str) else str(value)
 
 

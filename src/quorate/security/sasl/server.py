@@ -27,6 +27,11 @@ from quorate.wire.schema import Message
 
 HANDSHAKE: Final = 17
 AUTHENTICATE: Final = 36
+_MOST_VERSIONS: Final = 10
+"""Requests for ApiVersions before a login: clients send one, and another where it is too new.
+
+Kafka has no limit, but takes one request of a connection in each round of its loop.
+"""
 _WITH_LIFETIME: Final = 1
 """From this version of SaslAuthenticate on, the client can authenticate again."""
 
@@ -92,6 +97,7 @@ class SaslServer:
         self._request: WireRequest | None = None
         """Of the token under evaluation; None for one without a header."""
         self._again = False
+        self._asked_versions = 0
         self._bad_mechanism = ""
 
     @property
@@ -183,6 +189,9 @@ class SaslServer:
                 "Unexpected ApiVersions request received during SASL authentication state "
                 f"{self._state.name}"
             )
+        self._asked_versions += 1
+        if self._asked_versions > _MOST_VERSIONS:
+            return self._fail(f"more than {_MOST_VERSIONS} ApiVersions requests before the login")
         response = self._config.api_versions(request)
         if getattr(response, "error_code", 0) == ErrorCode.NONE and isinstance(
             request.message, ApiVersionsRequest

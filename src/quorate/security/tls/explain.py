@@ -34,7 +34,8 @@ _REASONS: Final[Mapping[str, str]] = {
         "it does not know the issuer of this side's certificate: check ssl.truststore there"
     ),
     "SSLV3_ALERT_BAD_CERTIFICATE": (
-        "it does not accept the certificate of this side: check the host name and dates"
+        "it does not accept the certificate of this side, or asks for one "
+        "(ssl.client.auth=required there): check ssl.keystore.* here, the host name and dates"
     ),
     "NO_SHARED_CIPHER": "no common cipher suite: compare ssl.cipher.suites and the keys' types",
     "UNSUPPORTED_PROTOCOL": "no common version of TLS: compare ssl.enabled.protocols",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
-from cryptography import x509
-
-from quorate.security.tls.der import elements, oid_text
+from quorate.security.tls.der import DerError, elements, oid_text
 
 _KEYWORDS: Final[Mapping[str, str]] = {
     "2.5.4.3": "CN",
@@ -20,22 +19,29 @@ _KEYWORDS: Final[Mapping[str, str]] = {
     "0.9.2342.19200300.100.1.25": "DC",
     "0.9.2342.19200300.100.1.1": "UID",
 }
-_ENCODINGS: Final[Mapping[int, str]] = {
-    0x0C: "utf-8",
-    0x13: "ascii",
-    0x14: "latin-1",
-    0x16: "ascii",
-    0x1B: "ascii",
-    0x1E: "utf-16-be",
-}
-"""Tags of the strings that Java writes as text, and their encodings."""
+_STRINGS: Final = frozenset((0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E))
+"""Tags of the values that Java writes as text: UTF8, Printable, T61, IA5, General and BMP."""
+_VERSION: Final = 0xA0
+_SUBJECT: Final = 4
+"""After serial number, algorithm, issuer and validity (RFC 5280, TBSCertificate)."""
 _ESCAPED: Final = ',=+<>#;"\\'
 _BLANKS: Final = " \r"
+_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+"""One wrong character for Java, several for Python."""
 
 
 def subject_of(certificate: bytes) -> str:
-    """The subject of a certificate in DER."""
-    return rfc2253(x509.load_der_x509_certificate(certificate).subject.public_bytes())
+    """The subject of a certificate in DER. Raises DerError.
+
+    OpenSSL has checked the certificate. `cryptography` refuses names that Java takes, and sorts the
+    pairs of a relative name.
+    """
+    whole = next(elements(certificate), None)
+    facts = None if whole is None else next(elements(whole[1]), None)
+    parts = [] if facts is None else [p for tag, _, p in elements(facts[1]) if tag != _VERSION]
+    if len(parts) <= _SUBJECT:
+        raise DerError("not a certificate")
+    return rfc2253(parts[_SUBJECT])
 
 
 def rfc2253(name: bytes) -> str:
@@ -51,9 +57,10 @@ def _pair(pair: bytes) -> str:
     (_, oid, _), (tag, content, whole) = elements(pair)
     dotted = oid_text(oid)
     keyword = _KEYWORDS.get(dotted)
-    if keyword is None or tag not in _ENCODINGS:
+    if keyword is None or tag not in _STRINGS:
         return f"{keyword or dotted}=#{whole.hex()}"
-    text = content.decode(_ENCODINGS[tag], "replace")
+    # Java (`AVA.toRFC2253String`) takes the bytes of every string for UTF-8, those of UTF-16 too.
+    text = _SURROGATE.sub("\ufffd".encode(), content).decode("utf-8", "replace")
     return f"{keyword}={_escape(text)}"
 
 

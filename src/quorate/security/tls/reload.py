@@ -1,4 +1,4 @@
-"""The TLS context of a listener or of outgoing connections, read again when a file changes."""
+"""The TLS context of a listener or of outgoing connections, made again when files or values change."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _DAY_S: Final = 86_400
 
 
 class ReloadingContext:
-    """Makes the context, and again when `poll` finds a changed file.
+    """Makes the context, and again when `poll` finds a changed file or gets other values.
 
-    A new file that cannot be used leaves the old context in place; `fault` says why. Raises StoreError
+    What is new and cannot be used leaves the old context in place; `fault` says why. Raises StoreError
     at first.
     """
 
@@ -39,10 +39,14 @@ class ReloadingContext:
         """Days until the node's own certificate expires; negative: it has."""
         return None if self.expires_at_s is None else (self.expires_at_s - now_s) / _DAY_S
 
-    def poll(self) -> bool | None:
-        """Read changed files: True when they are in use now, False when refused, None unchanged."""
+    def poll(self, values: Mapping[str, str] | None = None) -> bool | None:
+        """Read changed files: True when they are in use now, False when refused, None unchanged.
+
+        `values` replace those of today.
+        """
+        old, self._values = self._values, self._values if values is None else values
         stamps = self._stamps()
-        if stamps == self._seen:
+        if stamps == self._seen and self._values == old:
             return None
         self._seen = stamps
         try:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.inputs import Received, UpgradeKRaftVersion
-from quorate.raft.roles import NEVER, Follower, Leader, Resigned
+from quorate.raft.roles import Follower, Leader, Resigned
 from quorate.replica.disk_jobs import (
     Installed,
     InstallRefused,
@@ -55,6 +55,7 @@ from quorate.sim.checks.state_machines import (
     check_batch_times,
     check_machine_follows,
 )
+from quorate.sim.checks.times import FOREVER
 from quorate.sim.checks.voter_changes import VoterChangeCheck
 from quorate.sim.checks.wakeups import check_election_timers, check_nothing_left, check_wake_time
 from quorate.sim.world.client_op import ClientOp
@@ -191,7 +192,7 @@ class Checks(Observer):
             self._results(model, process, effects, state)
         self.disk_stalls.after_step(model, happened, effects, state)
         check_installed(model, happened, effects, state)
-        self._role(model, happened, effects, state)
+        self._role(model, process, happened, effects, state)
         self.foreign_cluster.after_step(model, effects, state)
         self.epoch_notifications.after_step(model, happened, effects, state)
         self.endpoints.after_step(model, happened, effects, state)
@@ -223,7 +224,12 @@ class Checks(Observer):
             self.retention.check_survey(model, item, effects, process)
 
     def _role(
-        self, model: ReplicaModel, happened: Sequence[Input], effects: Effects, state: RaftState
+        self,
+        model: ReplicaModel,
+        process: SimulatedNode,
+        happened: Sequence[Input],
+        effects: Effects,
+        state: RaftState,
     ) -> None:
         role = state.role
         if isinstance(role, Leader):
@@ -231,8 +237,8 @@ class Checks(Observer):
                 self.restored_disks.after_step(model, happened, effects, state)
                 self.leader_duties.after_leader_step(model, state)
                 self.check_quorum.after_step(model, role)
-                self.describe_quorum.after_step(model, role, state)
-            model.leader_known_until_ms, model.was_leader = NEVER, True
+                self.describe_quorum.after_step(model, role, state, process.core.describe)
+            model.leader_known_until_ms, model.was_leader = FOREVER, True
             return
         if model.was_leader and isinstance(role, Resigned):
             self.leader_duties.resigned(model, happened, effects, state)

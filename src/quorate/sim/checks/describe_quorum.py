@@ -3,9 +3,9 @@ requests it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.describe import describe
 from quorate.sim.checks.leader_duties import fetch_offsets_of
 from quorate.sim.checks.replica_model import ReplicaModel
 from quorate.sim.checks.voters import is_voter, keys, names
@@ -33,11 +33,18 @@ class DescribeQuorumCheck:
         self._steps: dict[int, int] = {}
         """By node: its steps as leader."""
 
-    def after_step(self, model: ReplicaModel, role: Leader, state: RaftState) -> None:
+    def after_step(
+        self,
+        model: ReplicaModel,
+        role: Leader,
+        state: RaftState,
+        describe: Callable[[int], QuorumDescription | None],
+    ) -> None:
+        """`describe`: the core's own, of the quorum at a time in ms."""
         steps = self._steps[model.id] = self._steps.get(model.id, 0) + 1
         if steps % _EVERY or not state.durable.election_is_durable or _drops_observers(role, state):
             return
-        found = describe(state, state.now)
+        found = describe(state.now)
         settled = model.committed_tip.epoch == state.election.epoch
         committed = model.high_watermark if settled else _UNKNOWN
         known = None if found is None else (found.leader_id, found.epoch, found.high_watermark)

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from quorate.raft.ready import Truncate
 from quorate.raft.roles import Leader
-from quorate.raft.state import RaftState
-from quorate.raft.transitions import CHECK_QUORUM_FACTOR
 from quorate.replica.disk_jobs import AppendBatches, Write, Written
 from quorate.replica.replica import Effects, Input
 from quorate.sim.checks.replica_model import ReplicaModel
+from quorate.sim.checks.times import check_quorum_ms
 from quorate.sim.checks.voters import is_voter
 from quorate.sim.world.observer import ViolationError
+
+if TYPE_CHECKING:
+    from quorate.raft.state import RaftState
 
 DISK_STALLED: Final = "(its disk has not moved"
 """In the note of a leader that resigns for this reason."""
@@ -68,7 +70,7 @@ class DiskStallCheck:
     ) -> None:
         since = next((since for _, since in disk.writes if since is not None), state.now)
         stalled_ms = state.now - max(disk.confirmed_ms, since)
-        patience = int(CHECK_QUORUM_FACTOR * state.config.fetch_timeout_ms)
+        patience = check_quorum_ms(state.config.fetch_timeout_ms)
         is_stalled = stalled_ms >= patience
         if not is_stalled and any(DISK_STALLED in note for note in effects.notes):
             raise ViolationError(

@@ -23,9 +23,10 @@ from quorate.raft.messages import (
     FetchResponse,
     VoteRequest,
 )
-from quorate.raft.roles import NEVER, Follower, Leader, Prospective, Resigned, Unattached
+from quorate.raft.roles import Follower, Leader, Prospective, Resigned, Unattached
 from quorate.sim.checks.cluster_id import is_foreign
 from quorate.sim.checks.replica_model import ReplicaModel
+from quorate.sim.checks.times import FOREVER
 from quorate.sim.checks.voters import is_voter, matches, names
 from quorate.sim.world.observer import ViolationError
 
@@ -121,7 +122,7 @@ class EpochNotificationCheck:
             if isinstance(item, Shutdown):
                 self._until.setdefault(model.id, state.now + item.timeout_ms)
         if effects.stopped and effects.faulted is None:
-            _check_shutdown(model, self._until.get(model.id, NEVER), state)
+            _check_shutdown(model, self._until.get(model.id, FOREVER), state)
         if len(happened) == 1:
             if model.id not in self._prospective:
                 _check_first_successor(model, happened[0], effects, state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ReplicaKey
@@ -15,17 +16,19 @@ from quorate.raft.messages import (
     Response,
 )
 from quorate.raft.roles import Follower, Leader, Prospective, Resigned, Unattached
-from quorate.raft.state import RaftState
-from quorate.raft.transitions import CHECK_QUORUM_FACTOR
 from quorate.replica.replica import Effects, Input
 from quorate.sim.checks.disk_stalls import DISK_STALLED
 from quorate.sim.checks.epoch_notifications import REMOVED
 from quorate.sim.checks.history import LoggedBatch
 from quorate.sim.checks.replica_model import ReplicaModel
+from quorate.sim.checks.times import check_quorum_ms
 from quorate.sim.checks.voters import is_voter, matches, names
 from quorate.sim.world.observer import ViolationError
 
-_LATEST = 2 * CHECK_QUORUM_FACTOR
+if TYPE_CHECKING:
+    from quorate.raft.state import RaftState
+
+_LATEST = 3
 """The longest time of a leader without a majority, in fetch timeouts.
 
 A majority counts from the first of its fetches to the last, and then until the deadline that the
@@ -100,7 +103,7 @@ class LeaderDutyCheck:
         """The replica leads at the end of a step (KIP-595, check quorum; KAFKA-15489).
 
         "The leader should resign if it has not received a fetch from a majority of the voters
-        within the timeout": CHECK_QUORUM_FACTOR fetch timeouts.
+        within the timeout": one and a half fetch timeouts (`check_quorum_ms`).
 
         1. A change of incarnation, epoch or voter set starts a new deadline.
         2. A leader that was paused counts what had arrived meanwhile as new, as Kafka's does: half
@@ -112,7 +115,7 @@ class LeaderDutyCheck:
         leadership = (model.incarnation, state.election.epoch, -1 if newest is None else newest.end)
         if newest is not None and newest is not self._checked_voters.get(model.id):
             self._check_not_removed(model, newest)
-        patience = _LATEST * state.config.fetch_timeout_ms
+        patience: float = _LATEST * state.config.fetch_timeout_ms
         still = state.now - self._stepped.get(model.id, state.now)
         self._stepped[model.id] = state.now
         if not state.durable.election_is_durable:
@@ -254,7 +257,7 @@ class LeaderDutyCheck:
 
 def _deadline_ms(state: RaftState) -> int:
     """How long a leader stays after its last majority."""
-    return int(CHECK_QUORUM_FACTOR * state.config.fetch_timeout_ms)
+    return check_quorum_ms(state.config.fetch_timeout_ms)
 
 
 def _check_reason(

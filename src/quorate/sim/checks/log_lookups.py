@@ -5,10 +5,15 @@ The check queries the index itself, at positions and epochs that few replicas of
 
 from __future__ import annotations
 
-from quorate.raft.log_index import Diverging, LogIndex
+from typing import TYPE_CHECKING
+
+from quorate.raft.log_index import Diverging
 from quorate.sim.checks.history import LoggedBatch
 from quorate.sim.checks.replica_model import ReplicaModel
 from quorate.sim.world.observer import ViolationError
+
+if TYPE_CHECKING:
+    from quorate.raft.log_index import LogIndex
 
 CHECK = "fetch position validation"
 BORDERS = "log batch borders"

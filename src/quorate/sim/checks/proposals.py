@@ -14,10 +14,10 @@ from quorate.base.errors import ErrorCode
 from quorate.formats.batch import HEADER_SIZE, read_batch
 from quorate.formats.batch_records import values as values_of
 from quorate.raft.ready import Refused
-from quorate.raft.roles import NEVER
 from quorate.replica.replica import Committed, Submit
 from quorate.sim.checks.history import ClusterHistory, LoggedBatch
 from quorate.sim.checks.replica_model import ReplicaModel
+from quorate.sim.checks.times import FOREVER
 from quorate.sim.world.observer import ViolationError
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class ProposalCheck:
         if token != first:
             since = now_ms
         self._batching[model.id] = first, since
-        wakes = NEVER if effects.wake_at_ms is None else effects.wake_at_ms
+        wakes = FOREVER if effects.wake_at_ms is None else effects.wake_at_ms
         if wakes > since + _BATCHING_DELAY_MS:
             raise ViolationError(
                 BATCHING,

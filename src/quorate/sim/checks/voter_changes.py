@@ -22,11 +22,12 @@ from quorate.raft.messages import (
     UpdateVoterRequest,
     UpdateVoterResponse,
 )
-from quorate.raft.roles import NEVER, Leader
+from quorate.raft.roles import Leader
 from quorate.raft.values import Voter
 from quorate.sim.checks.history import LoggedBatch
 from quorate.sim.checks.messages import message_words, voter_words
 from quorate.sim.checks.replica_model import ReplicaModel
+from quorate.sim.checks.times import FOREVER
 from quorate.sim.checks.voter_change_errors import (
     PendingVoterChange,
     VoterChangeConditions,
@@ -238,7 +239,7 @@ class VoterChangeCheck:
             left = message_words(next(iter(waiting.values())).request)
             raise ViolationError(IN_TIME, f"{model} stops and has not answered {left}")
         patience = state.config.request_timeout_ms if isinstance(state.role, Leader) else -1
-        wakes = NEVER if effects.wake_at_ms is None else effects.wake_at_ms
+        wakes = FOREVER if effects.wake_at_ms is None else effects.wake_at_ms
         for asked in waiting.values():
             if asked.made is not None and asked.made.end <= model.committed_tip.end:
                 raise ViolationError(

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.roles import NEVER, Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from quorate.sim.checks.messages import message_words
 from quorate.sim.checks.replica_model import ReplicaModel
+from quorate.sim.checks.times import FOREVER
 from quorate.sim.checks.voters import is_voter
 from quorate.sim.world.observer import ViolationError
 
@@ -28,7 +29,7 @@ DONE: Final = "step completes all due work"
 
 def check_wake_time(model: ReplicaModel, effects: Effects, state: RaftState) -> None:
     """At the end of a step: no deadline passes before the next step."""
-    wakes = NEVER if effects.wake_at_ms is None else effects.wake_at_ms
+    wakes = FOREVER if effects.wake_at_ms is None else effects.wake_at_ms
     if wakes <= state.now + 1 or effects.is_over:
         return
     if state.shutdown_deadline is not None:
@@ -107,7 +108,7 @@ def check_election_timers(model: ReplicaModel, state: RaftState) -> None:
     else:
         due = role.election_deadline
         most = 2 * config.election_timeout_ms + config.election_backoff_max_ms
-    if state.now + most < due < NEVER:
+    if state.now + most < due < FOREVER:
         raise ViolationError(
             PATIENCE,
             f"{model} waits {due - state.now} ms as {type(role).__name__.lower()}; the limit of its "
@@ -125,7 +126,7 @@ def _is_alone(model: ReplicaModel) -> bool:
 
 def _check_wakes_by(model: ReplicaModel, state: RaftState, wakes: int, due: int, what: str) -> None:
     if wakes > due:
-        until = "for ever" if wakes >= NEVER else f"for {wakes - state.now} ms"
+        until = "for ever" if wakes >= FOREVER else f"for {wakes - state.now} ms"
         raise ViolationError(
             WAKES,
             f"{model} sleeps {until} as {type(state.role).__name__.lower()}; in {due - state.now} "

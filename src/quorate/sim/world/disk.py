@@ -281,6 +281,7 @@ class SimulatedDisk:
         for job in jobs:
             if isinstance(job, Write) and job.seq > done:
                 self.durable_state.interrupted(job)
+        world.performed(process, jobs, results)
         if self._queue:
             self._begin_jobs()
         process.post(*results)
@@ -309,6 +310,7 @@ class SimulatedDisk:
                 "defect", f"snapshot of node {process.id}: {_words(error)}"
             ) from error
         self._writing.remove(job)
+        world.performed(process, [job], [result])
         self._down_ms = None  # a failed snapshot does not end the process
         if self._plan.retention_bytes <= _SCARCE and self._snapshot_rng.happens(0.4):
             process.post(result, CleanTo(job.snapshot_id))

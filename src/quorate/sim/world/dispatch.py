@@ -18,6 +18,7 @@ from quorate.raft.roles import (
     Role,
     Unattached,
 )
+from quorate.replica.disk_jobs import Job, Result
 from quorate.replica.replica import Effects, Input
 from quorate.sim.plan.plan import Plan
 from quorate.sim.world.client_op import ClientOp
@@ -87,6 +88,7 @@ class Dispatcher(ObservableWorld):
         self._on_stepped = those("stepped")
         self._on_node_stepped = those("node_stepped")
         self._on_durable = those("durable")
+        self._on_performed = those("performed")
         self._on_crashed = those("crashed")
         self._on_wiped = those("wiped")
         self._on_restored = those("restored")
@@ -149,6 +151,13 @@ class Dispatcher(ObservableWorld):
         self.trace.add(_DURABLE, self.now_us, process.id, seq, process.durable.end_offset)
         for see in self._on_durable:
             see(process, seq)
+
+    def performed(
+        self, process: SimulatedNode, jobs: Sequence[Job], results: Sequence[Result]
+    ) -> None:
+        """Not an event: `durable` is the one of its writes."""
+        for see in self._on_performed:
+            see(process, jobs, results)
 
     def crashed(self, process: SimulatedNode) -> None:
         self.events += 1

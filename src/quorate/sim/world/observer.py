@@ -1,6 +1,7 @@
 """The interface of checks and coverage counters of a simulated world.
 
-An *event* of a simulation is a call of one of these methods, except `began` and `finished`. The calls
+An *event* of a simulation is a call of one of these methods, except `began`, `performed` and
+`finished`. The calls
 are in the order of the events. Times of the world are whole microseconds (`world.now_us`). The clock
 of a replica drifts and jumps (`process.now`).
 
@@ -20,6 +21,7 @@ from quorate.sim.world.observable import ObservableWorld, SimulatedNode
 if TYPE_CHECKING:
     from quorate.node.controller_node import NodeEffects
     from quorate.raft.ready import Send
+    from quorate.replica.disk_jobs import Job, Result
     from quorate.replica.replica import Effects, Input
     from quorate.sim.world.controller import ControllerResponse
     from quorate.storage.api import Recovered
@@ -73,6 +75,11 @@ class Observer:
 
     def durable(self, process: SimulatedNode, seq: int) -> None:
         """The Writes up to `seq` are durable; `process.durable` includes them."""
+
+    def performed(
+        self, process: SimulatedNode, jobs: Sequence[Job], results: Sequence[Result]
+    ) -> None:
+        """The disk performed these jobs in order. The process has not received the results."""
 
     def crashed(self, process: SimulatedNode) -> None:
         """A process ended by a crash, a disk fault or a shutdown; its replica is None."""

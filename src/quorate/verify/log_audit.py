@@ -1,0 +1,244 @@
+"""Compares what a core and its storage believe of the log and its snapshots with the medium.
+
+Two comparisons, each against an ExpectedLog of its own:
+
+1. After a step: the core's start, end, last epoch and snapshot ids with the jobs that it gave to
+   its disk.
+2. After disk jobs: start, end, sizes, timestamps and ids of the storage with the bytes of the files,
+   and both with the jobs.
+
+A wrong belief is found where it begins, and not where a later decision rests on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Protocol
+
+from quorate.base.errors import InvariantError
+from quorate.base.ids import OffsetAndEpoch
+from quorate.raft.ready import Clean
+from quorate.replica.disk_jobs import (
+    DiskFailed,
+    Installed,
+    Job,
+    Result,
+    SnapshotWritten,
+    Surveyed,
+    Write,
+    WriteSnapshot,
+)
+from quorate.storage.api import SegmentInfo, SnapshotInfo
+from quorate.verify.expected_log import ExpectedLog, LogFacts
+from quorate.verify.medium import Medium, SegmentOnMedium, SnapshotOnMedium
+
+_Id = tuple[int, int]
+
+
+class LogBeliefError(InvariantError):
+    """A belief contradicts the medium: which one, what it is, and what it must be."""
+
+
+class CoreBeliefs(Protocol):
+    """What a RaftCore knows of its log."""
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    @property
+    def log_end(self) -> OffsetAndEpoch: ...
+
+    @property
+    def snapshots(self) -> Sequence[OffsetAndEpoch]: ...
+
+
+class StorageBeliefs(Protocol):
+    """What a storage knows of its files."""
+
+    @property
+    def start_offset(self) -> int: ...
+
+    @property
+    def end_offset(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def segments(self) -> tuple[SegmentInfo, ...]: ...
+
+    def snapshots(self) -> tuple[SnapshotInfo, ...]: ...
+
+
+class LogAudit:
+    """Of one incarnation. `stepped` and `performed` may run on two threads.
+
+    Every method raises LogBeliefError at the first belief that is wrong.
+    """
+
+    def __init__(self, storage: StorageBeliefs, medium: Medium, log: LogFacts) -> None:
+        """The storage is open, and has recovered `log`."""
+        self._storage = storage
+        self._medium = medium
+        self._submitted = ExpectedLog(log)
+        self._performed = ExpectedLog(log)
+        self._writing: frozenset[_Id] = frozenset()
+        """Own snapshots that were begun: the medium may have each one, or not yet."""
+        self._published: set[_Id] = set()
+        """Own snapshots that the medium has had."""
+        self._failed = False
+
+    def recovered(self) -> None:
+        """After the start: recovery has read what the medium has."""
+        self._compare_disk()
+
+    def stepped(self, happened: Iterable[object], jobs: Iterable[Job], core: CoreBeliefs) -> None:
+        """After a step that took `happened` and gave `jobs` to the disk."""
+        expected = self._submitted
+        for item in happened:
+            if isinstance(item, Installed):
+                expected.installed(_plain(item.snapshot_id))
+            elif isinstance(item, SnapshotWritten):
+                expected.wrote(_plain(item.snapshot_id))
+        self.begun(jobs)
+        expected.submitted(jobs)
+        _same("the core's log start", core.log_start_offset, expected.start)
+        end, epoch = core.log_end
+        _same("the core's log end", end, expected.end)
+        _same("the core's last epoch", epoch, expected.last_epoch)
+        _same("the core's snapshots", [*map(_plain, core.snapshots)], sorted(expected.snapshots))
+
+    def begun(self, jobs: Iterable[Job]) -> None:
+        """The snapshots among the jobs appear on the medium from now on."""
+        for job in jobs:
+            if isinstance(job, WriteSnapshot):
+                self._writing |= {_plain(job.snapshot_id)}
+
+    def performed(self, jobs: Sequence[Job], results: Sequence[Result]) -> None:
+        """After the disk performed `jobs`, with `results`. Nothing is compared after a failure."""
+        expected = self._performed
+        wrote = any(isinstance(job, Write) for job in jobs)
+        removed = expected.submitted(jobs)
+        for result in results:
+            if isinstance(result, DiskFailed):
+                self._failed = True
+            elif isinstance(result, Installed):
+                expected.installed(_plain(result.snapshot_id))
+                removed = True
+            elif isinstance(result, SnapshotWritten):
+                wrote = True
+        if removed:
+            self._medium.forget()
+        if self._failed:
+            return
+        if wrote:
+            self._compare_disk(cleaned=_ends_with_clean(jobs))
+        elif any(isinstance(result, Surveyed) for result in results):
+            self._compare_survey(next(r for r in results if isinstance(r, Surveyed)))
+
+    # -- the files ----------------------------------------------------------------------------
+    def _compare_disk(self, *, cleaned: bool = False) -> None:
+        expected, storage = self._performed, self._storage
+        writing = self._writing
+        names = self._medium.names()
+        segments = self._medium.segments(names)
+        if not segments:
+            raise LogBeliefError("the log has no segment on the medium")
+        for before, after in pairwise(segments):
+            _same("the end of a segment that is followed", before.end_offset, after.base_offset)
+        end = segments[-1].end_offset
+        _same("the end of the log on the medium", end, expected.end)
+        _same("the storage's log end", storage.end_offset, end)
+        _same("the storage's log size", storage.size, sum(one.size for one in segments))
+        _same(
+            "the storage's segments", [*map(_believed, storage.segments())], [*map(_read, segments)]
+        )
+        self._compare_start(segments, cleaned=cleaned)
+        self._compare_epoch(segments)
+        self._compare_snapshots(names, writing | self._writing)
+
+    def _compare_start(self, segments: list[SegmentOnMedium], *, cleaned: bool) -> None:
+        """A snapshot sets the start, and segments that end before it are removed (KIP-630).
+
+        A segment that was the last one then stays until the next snapshot is the oldest.
+        """
+        start, storage = self._performed.start, self._storage
+        first = segments[0].base_offset
+        if first > start:
+            raise LogBeliefError(f"the log starts at {start}, its first segment at {first}")
+        if not self._performed.start_was_set:
+            return
+        _same("the storage's log start", storage.start_offset, start)
+        if cleaned and len(segments) > 1 and segments[1].base_offset <= start:
+            raise LogBeliefError(
+                f"the log starts at {start}, and the segment from {first} on is not removed"
+            )
+
+    def _compare_epoch(self, segments: list[SegmentOnMedium]) -> None:
+        epochs = [epoch for segment in segments for epoch, _ in segment.epochs]
+        if epochs and self._performed.start < self._performed.end:
+            _same("the last epoch on the medium", epochs[-1], self._performed.last_epoch)
+
+    def _compare_snapshots(self, names: list[str], writing: frozenset[_Id]) -> None:
+        """Own snapshots are published by a thread of their own: they are left out while they come."""
+        there = self._medium.snapshots(names)
+        known = self._storage.snapshots()
+        expected = self._performed.snapshots
+        found = {one.id for one in there}
+        begun = writing & found - self._published
+        self._published |= begun
+        expected |= begun
+        _same("the snapshots on the medium", sorted(found), sorted(expected))
+        _same(
+            "the storage's snapshots",
+            [_info(one) for one in known if one.id in found or _plain(one.id) not in writing],
+            [_file(one) for one in there if one.id not in writing or _knows(known, one.id)],
+        )
+
+    def _compare_survey(self, survey: Surveyed) -> None:
+        """What retention is given: the sizes on the medium."""
+        names = self._medium.names()
+        size = sum(one.size for one in self._medium.segments(names))
+        _same("the surveyed log size", survey.log_size, size)
+
+
+def _ends_with_clean(jobs: Iterable[Job]) -> bool:
+    """Whether the last change of the log removed what is before a snapshot."""
+    writes = [write for job in jobs if isinstance(job, Write) for write in job.writes]
+    return bool(writes) and isinstance(writes[-1], Clean)
+
+
+def _same(what: str, believed: object, true: object) -> None:
+    if believed != true:
+        raise LogBeliefError(f"{what}: {believed}, and it must be {true}")
+
+
+def _plain(snapshot_id: tuple[int, int]) -> _Id:
+    offset, epoch = snapshot_id
+    return offset, epoch
+
+
+def _knows(known: Iterable[SnapshotInfo], snapshot_id: _Id) -> bool:
+    return any(one.id == snapshot_id for one in known)
+
+
+def _info(info: SnapshotInfo) -> tuple[_Id, int, int | None]:
+    return _plain(info.id), info.size, info.last_contained_log_timestamp
+
+
+def _file(found: SnapshotOnMedium) -> tuple[_Id, int, int | None]:
+    return found.id, found.size, found.last_contained_log_timestamp
+
+
+def _believed(info: SegmentInfo) -> tuple[int, int, int, int | None, int]:
+    return info.base_offset, info.end_offset, info.size, info.first_timestamp, info.max_timestamp
+
+
+def _read(found: SegmentOnMedium) -> tuple[int, int, int, int | None, int]:
+    return (
+        found.base_offset,
+        found.end_offset,
+        found.size,
+        found.first_timestamp,
+        found.max_timestamp,
+    )

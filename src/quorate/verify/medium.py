@@ -1,0 +1,170 @@
+"""What the files of a metadata log directory hold, read from their bytes.
+
+Formats: the names of Kafka's `LogFileUtils` and `Snapshots`, batches of magic 2
+(`DefaultRecordBatch`), and `SnapshotHeaderRecord` (KIP-630).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+
+_LOG: Final = re.compile(r"(\d{20})\.log")
+_CHECKPOINT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_BATCH: Final = struct.Struct(">qiibIhiqq")
+"""Base offset, length of the rest, epoch, magic, CRC, attributes, last offset delta, first and
+maximum timestamp."""
+_MAGIC: Final = 2
+_LENGTH_FROM: Final = 12
+"""The length of a batch counts the bytes after base offset and length."""
+_RECORDS_AT: Final = 61
+_HEADER_BYTES: Final = 256
+"""More than the first batch of a snapshot has: one record, of a version and a timestamp."""
+
+
+class MediumFiles(Protocol):
+    """The files of `__cluster_metadata-0`, by name. Its methods raise OSError or QuorateError."""
+
+    def names(self) -> list[str]: ...
+
+    def size(self, name: str) -> int:
+        """In bytes."""
+
+    def read(self, name: str, position: int, size: int) -> bytes:
+        """Up to `size` bytes from `position` on."""
+
+
+class PathDirectory:
+    """The files of a directory of the operating system."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def names(self) -> list[str]:
+        return os.listdir(self._path)
+
+    def size(self, name: str) -> int:
+        return (self._path / name).stat().st_size
+
+    def read(self, name: str, position: int, size: int) -> bytes:
+        with (self._path / name).open("rb") as file:
+            file.seek(position)
+            return file.read(size)
+
+
+@dataclass(slots=True)
+class SegmentOnMedium:
+    """A `.log` file. Offsets are exclusive ends, sizes bytes, timestamps ms since 1970."""
+
+    base_offset: int
+    end_offset: int
+    size: int = 0
+    first_timestamp: int | None = None
+    max_timestamp: int = -1
+    epochs: list[tuple[int, int]] = field(default_factory=list)
+    """(epoch, base offset of its first batch) of the batches, ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotOnMedium:
+    """A `.checkpoint` file: the id of its name, its size in bytes, and the timestamp of its header
+    (ms since 1970; None: it has no header)."""
+
+    id: tuple[int, int]
+    size: int
+    last_contained_log_timestamp: int | None
+
+
+class Medium:
+    """Reads a directory. What was read once of a segment is not read again until `forget`."""
+
+    def __init__(self, directory: MediumFiles) -> None:
+        self._directory = directory
+        self._segments: dict[str, SegmentOnMedium] = {}
+
+    def forget(self) -> None:
+        """Batches were removed: read everything again."""
+        self._segments.clear()
+
+    def names(self) -> list[str]:
+        return self._directory.names()
+
+    def segments(self, names: list[str]) -> list[SegmentOnMedium]:
+        """The segments among these files, ascending."""
+        found = {name: match for name in names if (match := _LOG.fullmatch(name))}
+        for name in self._segments.keys() - found.keys():
+            del self._segments[name]
+        return [self._segment(name, int(found[name][1])) for name in sorted(found)]
+
+    def snapshots(self, names: list[str]) -> list[SnapshotOnMedium]:
+        """The snapshots among these files, ascending."""
+        found = []
+        for name in sorted(names):
+            match = _CHECKPOINT.fullmatch(name)
+            if match:
+                head = self._directory.read(name, 0, _HEADER_BYTES)
+                snapshot_id = int(match[1]), int(match[2])
+                size = self._directory.size(name)
+                found.append(SnapshotOnMedium(snapshot_id, size, header_timestamp(head)))
+        return found
+
+    def _segment(self, name: str, base: int) -> SegmentOnMedium:
+        size = self._directory.size(name)
+        known = self._segments.get(name)
+        if known is None or size < known.size:
+            known = self._segments[name] = SegmentOnMedium(base, base)
+        if size > known.size:
+            read_batches(known, self._directory.read(name, known.size, size - known.size))
+        return known
+
+
+def read_batches(segment: SegmentOnMedium, data: bytes) -> None:
+    """Add the whole batches of `data`, which follows what the segment has."""
+    at = 0
+    while at + _BATCH.size <= len(data):
+        base, length, epoch, magic, _, _, last_delta, _, max_timestamp = _BATCH.unpack_from(
+            data, at
+        )
+        size = _LENGTH_FROM + length
+        if magic != _MAGIC or at + size > len(data):
+            return
+        if not segment.epochs or segment.epochs[-1][0] != epoch:
+            segment.epochs.append((epoch, base))
+        if segment.first_timestamp is None:
+            segment.first_timestamp = max_timestamp
+        segment.max_timestamp = max(segment.max_timestamp, max_timestamp)
+        segment.end_offset = base + last_delta + 1
+        segment.size += size
+        at += size
+
+
+def header_timestamp(data: bytes) -> int | None:
+    """`LastContainedLogTimestamp` of the snapshot that begins with these bytes."""
+    try:
+        at = _RECORDS_AT
+        _, at = _varint(data, at)  # the length of the record
+        at += 1  # attributes
+        _, at = _varint(data, at)  # timestamp delta
+        _, at = _varint(data, at)  # offset delta
+        key, at = _varint(data, at)
+        at += max(key, 0)
+        _, at = _varint(data, at)  # the length of the value
+        return int(struct.unpack_from(">hq", data, at)[1])
+    except (IndexError, struct.error):
+        return None
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A zigzag varint, and the position behind it. Raises IndexError."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return (value >> 1) ^ -(value & 1), at

@@ -1,0 +1,259 @@
+"""A quorum of three becomes secure, and changes its certificates, while clients write: nothing is lost."""
+
+import os
+import re
+import signal
+import socket
+import ssl
+import threading
+from datetime import UTC, datetime
+
+import pytest
+
+from e2e.test_sasl import SCRAM, client_file, config
+from interop.kafka import HOST, Quorum, free_port, wait_for
+from quorate.base.errors import QuorateError
+from quorate.client import Admin
+from quorate.client.admin.configs import AlterConfigOp, OpType, Resource, ResourceType
+from quorate.client.admin.quotas import ANY_NAME
+from quorate.security.tls.authority import Authority
+from retries import DurabilityViolationError
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("secure-change")]
+
+QUOTA = "producer_byte_rate"
+
+
+class Writes:
+    """Sets a quota of a new user, again and again, through whichever way `use` named last."""
+
+    def __init__(self):
+        self.confirmed = []
+        self.failed = None
+        self._open = None
+        self._admin = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._write, daemon=True)
+
+    def use(self, **way):
+        self._open, self._admin = way, None
+        if not self._thread.is_alive():
+            self._thread.start()
+
+    def end(self):
+        self._stop.set()
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+    def _write(self):
+        number = 0
+        while not self._stop.is_set():
+            number += 1
+            user = f"user-{number}"
+            try:
+                self._admin = admin = self._admin or Admin.open(**self._open)
+                admin.alter_client_quota({"user": user}, {QUOTA: float(number)})
+            except QuorateError as error:
+                self.failed, self._admin = error, None
+                continue
+            self.confirmed.append(user)
+
+    def wait_for_more(self, count):
+        start = len(self.confirmed)
+        wait_for(lambda: len(self.confirmed) >= start + count, "more writes", 60)
+
+    def assert_kept(self):
+        confirmed = list(self.confirmed)
+        admin = Admin.open(**self._open)
+        kept = {found.entity["user"] for found in admin.describe_client_quotas({"user": ANY_NAME})}
+        admin.close()
+        lost = [user for user in confirmed if user not in kept]
+        if lost:
+            raise DurabilityViolationError(f"{len(lost)} of {len(confirmed)} writes: {lost[:5]}")
+
+
+class Changing:
+    """The quorum, with a second port on each node, and its certificates."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.now = datetime.now(UTC)
+        self.authorities = []
+        self.quorum = Quorum(directory / "q", dict.fromkeys((1, 2, 3), "quorate"))
+        self.plain = {node.id: node.port for node in self.nodes}
+        self.secure = {node.id: free_port() for node in self.nodes}
+        self.writes = Writes()
+        self.client = directory / "client.properties"
+
+    @property
+    def nodes(self):
+        return list(self.quorum.nodes.values())
+
+    def addresses(self, ports):
+        return ",".join(f"{HOST}:{ports[node.id]}" for node in self.nodes)
+
+    def trust_new_authority(self):
+        """One more authority, whose certificates every node and client takes; the old ones stay."""
+        self.authorities.append(Authority.create(self.now, 1))
+        replace(self.directory / "ca.pem", b"".join(one.certificate for one in self.authorities))
+
+    def issue(self, node, name="key.pem"):
+        path = node.directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace(path, self.authorities[-1].issue("controller", (HOST,), self.now, 1))
+        return str(path)
+
+    def configure(self, node, names):
+        """The listeners of the node, the first of which is that of its own connections."""
+        ports = {"CONTROLLER": self.plain, "SECURE": self.secure}
+        mechanism = "SCRAM-SHA-512"
+        secure = {
+            key.replace("name.controller.", "name.secure."): value
+            for key, value in config(mechanism).items()
+        }
+        if "SECURE" not in names:
+            secure = {}
+        node.config = {
+            **secure,
+            "controller.listener.names": ",".join(names),
+            "listeners": ",".join(f"{name}://{HOST}:{ports[name][node.id]}" for name in names),
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,SECURE:SASL_SSL",
+            "controller.quorum.bootstrap.servers": self.addresses(ports[names[0]]),
+            "controller.quorum.fetch.timeout.ms": 5000,
+            "ssl.keystore.location": str(node.directory / "key.pem"),
+            "ssl.truststore.location": str(self.directory / "ca.pem"),
+        }
+        node.port = ports[names[0]][node.id]
+
+    def roll(self, *names):
+        """Restart one node after the other; each is back before the next stops."""
+        for node in self.nodes:
+            node.kill(signal.SIGTERM)
+            self.configure(node, names)
+            node.start()
+            node.wait_until_listening()
+            self.writes.wait_for_more(3)
+            self.wait_for_all()
+
+    def way(self):
+        return {"bootstrap_controllers": self.addresses(self.secure), "properties": self.client}
+
+    def wait_for_all(self):
+        """Every voter has what was committed when this began."""
+        way = self.way() if self.nodes[0].port in self.secure.values() else self.writes._open
+
+        def caught_up():
+            admin = Admin.open(**way)
+            try:
+                quorum = admin.describe_quorum()
+            except QuorateError:
+                return False
+            finally:
+                admin.close()
+            return len(quorum.voters) == 3 and all(
+                quorum.high_watermark - voter.log_end_offset < 20 for voter in quorum.voters
+            )
+
+        wait_for(caught_up, "three voters that follow", 60, every=0.2)
+
+    def certificate(self, node):
+        """The certificate that the node shows now."""
+        context = ssl.create_default_context(cafile=self.directory / "ca.pem")
+        with (
+            socket.create_connection((HOST, self.secure[node.id]), 5) as raw,
+            context.wrap_socket(raw, server_hostname=HOST) as peer,
+        ):
+            return peer.getpeercert(binary_form=True)
+
+
+def replace(path, data):
+    """As certificates are renewed: the file is never half of one."""
+    part = path.with_suffix(".part")
+    part.write_bytes(data)
+    part.chmod(0o600)
+    os.replace(part, path)
+
+
+@pytest.fixture(scope="module")
+def changing(tmp_path_factory):
+    made = Changing(tmp_path_factory.mktemp("change"))
+    made.trust_new_authority()
+    for node in made.nodes:
+        made.issue(node)
+        made.configure(node, ["CONTROLLER"])
+    client_file(made.client, "SCRAM-SHA-512")
+    text = made.client.read_text().replace("SASL_PLAINTEXT", "SASL_SSL")
+    made.client.write_text(f"{text}ssl.truststore.location={made.directory / 'ca.pem'}\n")
+    with made.quorum:
+        made.quorum.format(*SCRAM)
+        made.quorum.start()
+        made.quorum.leader()
+        made.writes.use(bootstrap_controllers=made.addresses(made.plain))
+        yield made
+        made.writes.end()
+
+
+def test_plaintext_becomes_sasl_ssl_in_three_rolls(changing):
+    writes = changing.writes
+    changing.roll("CONTROLLER", "SECURE")
+    changing.roll("SECURE", "CONTROLLER")
+    writes.use(**changing.way())
+    changing.roll("SECURE")
+    writes.wait_for_more(20)
+    writes.assert_kept()
+    for node in changing.nodes:
+        with socket.socket() as probe:
+            assert probe.connect_ex((HOST, changing.plain[node.id])) != 0
+
+
+def epoch_of(changing):
+    with Admin.open(**changing.way()) as admin:
+        return admin.describe_quorum().leader_epoch
+
+
+def test_certificates_change_on_a_running_quorum(changing):
+    """By file, by dynamic config, and not by a broken file; the connections that are open stay."""
+    if changing.nodes[0].port not in changing.secure.values():
+        pytest.skip("the test before has failed")
+    writes, nodes = changing.writes, changing.nodes
+    epoch = epoch_of(changing)
+    first = {node.id: changing.certificate(node) for node in nodes}
+    changing.trust_new_authority()
+    for node in nodes:
+        changing.issue(node)
+    for node in nodes:
+        wait_for(lambda n=node: changing.certificate(n) != first[n.id], "the new file to be used")
+    second = {node.id: changing.certificate(node) for node in nodes}
+    with Admin.open(**changing.way()) as admin:
+        for node in nodes:
+            place = changing.issue(node, "dynamic.pem")
+            key = "listener.name.secure.ssl.keystore.location"
+            resource = Resource(ResourceType.BROKER, str(node.id))
+            admin.incremental_alter_configs({resource: [AlterConfigOp(key, OpType.SET, place)]})
+    for node in nodes:
+        wait_for(lambda n=node: changing.certificate(n) != second[n.id], "the dynamic config")
+    third = {node.id: changing.certificate(node) for node in nodes}
+    for node in nodes:
+        replace(node.directory / "dynamic.pem", b"broken")
+    for node in nodes:
+        wait_for(lambda n=node: "cannot be used, the old ones stay" in n.log, "the refusal")
+    assert {node.id: changing.certificate(node) for node in nodes} == third
+    writes.wait_for_more(20)
+    assert epoch_of(changing) == epoch, "no election"
+    # New connections between the nodes are made with the new certificates.
+    for node in nodes:
+        changing.issue(node, "dynamic.pem")
+        wait_for(lambda n=node: changing.certificate(n) != third[n.id], "the repaired file")
+    [leader] = [n for n in nodes if n.id == leader_of(changing)]
+    leader.kill()
+    leader.start()
+    writes.wait_for_more(20)
+    changing.wait_for_all()
+    writes.assert_kept()
+    for node in nodes:
+        assert not re.search("Traceback|Cannot log in", node.log[node.log_start :])
+
+
+def leader_of(changing):
+    with Admin.open(**changing.way()) as admin:
+        return admin.describe_quorum().leader_id
