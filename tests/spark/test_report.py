@@ -145,7 +145,7 @@ def test_missing_pictures_are_noted_and_leaders_have_a_legend():
 def test_an_unreadable_cluster_is_on_the_page():
     first = {"file": "/x/<0>.log", "position": 4, "problem": "no batch"}
     bad = ClusterFigures("bad", None, quarantined=3)
-    bad.quarantine = [{"reason": "damaged", "rows": 3, "first": first}]
+    bad.quarantine = [{"reason": "damaged", "rows": 3, "resolved": 0, "first": first}]
     text = page([bad])
     assert "3 in quarantine: 3 damaged" in text
     assert "<h2>bad</h2>" in text and "/x/&lt;0&gt;.log, byte 4: no batch" in text

@@ -154,6 +154,7 @@ _INGESTED: Final = object_of(
             left_out=_RANGES,
             quarantined=_COUNTS,
             known_before=_COUNTS,
+            resolved=_COUNTS,
             taken_back=list_of(
                 object_of(start=NUMBER, end=NUMBER, records=NUMBER, epochs=list_of(NUMBER))
             ),

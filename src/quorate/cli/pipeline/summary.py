@@ -34,6 +34,9 @@ def cluster_lines(summary: IngestSummary) -> list[str]:
             for why, text in one.examples.items()
             if not any(text.endswith(unreadable) for unreadable in summary.unreadable)
         ]
+        if one.resolved:
+            sound = ", ".join(f"{count} {why}" for why, count in one.resolved.items())
+            found.append(f"    sound again, resolved in quarantine: {sound}")
         found += [
             f"    nothing was ingested from {path}: {why}"
             for path, why in one.foreign_replicas.items()

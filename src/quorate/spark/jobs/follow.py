@@ -257,6 +257,6 @@ class _Sink:
             self._spark,
             lambda columns, where="": frame.where(where or "true").select(*columns),
             self._store,
-            IngestSettings(self._fail_fast, committed=self._committed),
+            IngestSettings(self._fail_fast, committed=self._committed, whole=False),
             lambda text: self._notify(f"batch {batch_id}: {text}"),
         )

@@ -15,13 +15,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import pyarrow.compute as pc
-
 from quorate.spark.tables.control import ClusterProgress
 from quorate.spark.tables.delta_repair import repair_commits
 from quorate.spark.tables.doubled import doubled_history
-from quorate.spark.tables.file_tasks import write_rows
-from quorate.spark.tables.files import DataFile, WriteTarget, file_name, read_file, safe_name
+from quorate.spark.tables.files import read_file, safe_name
 from quorate.spark.tables.ingest import catch_up
 from quorate.spark.tables.layout import BRONZE, CONTROL, STATE
 from quorate.spark.tables.lineage import EpochSpan, covered, uncovered, union
@@ -194,22 +191,10 @@ def _without_ranges(
 def _without_state(
     tables: TableFiles, plan: RunPlan, folder: str, known: ClusterProgress
 ) -> ClusterProgress:
-    """Remove a cluster's silver, gold and `misfit` rows, which will be derived again."""
+    """Remove a cluster's silver and gold, which will be derived again."""
     for table in STATE:
         mine = [file.path for file in tables.files(table) if folder in file.path.split("/")]
         plan.remove(table, mine)
-    gone = set(plan.removes.get("quarantine", ()))
-    place = WriteTarget(tables.root, plan.run, tables.hidden)
-    for file in tables.files("quarantine"):
-        if file.path in gone or not file.path.startswith(f"{folder}/"):
-            continue
-        rows = read_file(tables.root, "quarantine", file.path)
-        kept = rows.filter(pc.not_equal(rows.column("reason"), "misfit"))
-        if kept.num_rows < rows.num_rows:
-            plan.remove("quarantine", [file.path])
-            path = f"{folder}/{file_name('kept', plan.run)}"
-            for written in write_rows(place, "quarantine", path, kept):
-                plan.add(DataFile(**written))
     return replace(
         known, applied_end=None, applied_time=0, open_transaction=None, unknown=(), problem=None
     )

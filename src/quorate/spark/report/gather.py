@@ -35,8 +35,11 @@ class ClusterFigures:
     end_offset: int | None = None
     problem: str | None = None
     quarantined: int = 0
+    """Rows that are not resolved."""
+    resolved: int = 0
     quarantine: list[Row] = field(default_factory=list)
-    """By reason: the number of rows, and file, position and problem of the `first` one."""
+    """By reason: the number of open `rows` and of `resolved` ones, and file, position and problem of
+    the `first` one."""
     churn: dict[tuple[str, int], int] = field(default_factory=dict)
     """(kind, column of time): number of changes."""
     isr: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -62,7 +65,9 @@ _FLEET: Final = """
 """
 """Includes clusters that only have rows in quarantine."""
 _QUARANTINED: Final = """
-    SELECT cluster_id, reason, count(*) AS rows, min(struct(file, position, problem)) AS first
+    SELECT cluster_id, reason, count_if(resolved_run IS NULL) AS rows,
+           count(resolved_run) AS resolved,
+           min(struct(resolved_run IS NOT NULL AS sound, file, position, problem)) AS first
     FROM quarantine GROUP BY cluster_id, reason ORDER BY rows DESC, reason
 """
 _SPANS: Final = """
@@ -154,6 +159,7 @@ def gather(spark: SparkSession, only: Sequence[str] = ()) -> list[ClusterFigures
     for row in _ask(spark, _QUARANTINED):
         if (one := known.get(row["cluster_id"])) is not None:
             one.quarantined += row["rows"]
+            one.resolved += row["resolved"]
             one.quarantine.append({**row, "first": row["first"].asDict()})
     shown = {one.cluster_id: one for one in clusters[:MOST_CLUSTERS] if one.span is not None}
     if not shown:

@@ -69,8 +69,13 @@ def _remarks(one: ClusterFigures) -> Iterator[str]:
     if one.problem:
         yield one.problem
     if one.quarantined:
-        reasons = ", ".join(f"{row['rows']} {row['reason']}" for row in one.quarantine)
-        yield f"{one.quarantined} in quarantine" + (f": {reasons}" if reasons else "")
+        reasons = ", ".join(
+            f"{row['rows']} {row['reason']}" for row in one.quarantine if row["rows"]
+        )
+        resolved = f"; {one.resolved} resolved" if one.resolved else ""
+        yield f"{one.quarantined} in quarantine" + (f": {reasons}" if reasons else "") + resolved
+    elif one.resolved:
+        yield f"{one.resolved} in quarantine, all resolved"
 
 
 def _drawn(clusters: Sequence[ClusterFigures]) -> str:
@@ -100,10 +105,14 @@ def _section(one: ClusterFigures, verdict: Mapping[str, Any] | None) -> str:
 
 def _quarantine(found: Sequence[Row]) -> str:
     rows = [
-        (row["reason"], str(row["rows"]), REASONS.get(row["reason"], ""), _first(row["first"]))
+        (
+            *(row["reason"], str(row["rows"]), str(row["resolved"])),
+            *(REASONS.get(row["reason"], ""), _first(row["first"])),
+        )
         for row in found
     ]
-    return "<h3>In quarantine</h3>" + table(("reason", "rows", "meaning", "first row"), rows)
+    heads = ("reason", "open rows", "resolved", "meaning", "first row")
+    return "<h3>In quarantine</h3>" + table(heads, rows)
 
 
 def _first(row: Mapping[str, Any]) -> str:

@@ -15,12 +15,14 @@ from quorate.spark.tables.lineage import covered, offsets_after_gaps, uncovered
 from quorate.spark.tables.offset_ranges import OffsetRange, before_open_transaction, ranges_to_apply
 from quorate.spark.tables.read import may_reach, read_table
 from quorate.spark.tables.read_version import ReadVersion, check_version, commit_run
+from quorate.spark.tables.resolved import plan_misfits
 from quorate.spark.tables.state import ClusterWork, apply_steps, slices_for
 from quorate.spark.tables.store import StoredFile, TableFiles
 from quorate.spark.tables.summary import (
     IngestSummary,
     InvalidInputError,
     describe_findings,
+    note_resolved,
     of_cluster,
 )
 from quorate.spark.tables.transactions import transactions
@@ -93,6 +95,8 @@ def apply_log(
         if count["misfits"]:
             cluster_summary.quarantined["misfit"] = count["misfits"]
             cluster_summary.examples["misfit"] = misfits[cluster_id]
+    ranges = {one.cluster_id: [(r.start, r.end) for r in one.ranges] for one in work if one.ranges}
+    note_resolved(summary, plan_misfits(tables, plan, ranges))
     if fail_fast and misfits:
         check_version(read)
         raise InvalidInputError(

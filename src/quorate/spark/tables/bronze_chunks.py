@@ -196,6 +196,7 @@ class ChunkWriter:
                     cells["batch_length"],
                     cells["timestamp"],
                     self._target.run,
+                    None,
                 )
             )
 

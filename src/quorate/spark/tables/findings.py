@@ -6,15 +6,18 @@ before it was killed, counts as long as the input has it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from quorate.spark.files.scan import located_problem
+from quorate.spark.tables.control import ClusterProgress
 from quorate.spark.tables.files import safe_name
 from quorate.spark.tables.lineage import EpochGroup, EpochSpan, covered, overlap
 from quorate.spark.tables.read import may_reach, read_table
+from quorate.spark.tables.resolved import BadPlace, is_open
 from quorate.spark.tables.store import StoredFile, TableFiles
 from quorate.spark.tables.survey import REPLICA, InputSurvey
 
@@ -22,11 +25,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SUPERSEDED: Final = "superseded"
-_OF_THE_LOG: Final = ("unknown", "misfit")
-"""Reasons that hold for a record in any replica."""
+_UNKNOWN: Final = "unknown"
+_MISFIT: Final = "misfit"
+"""These two hold for a record in any replica."""
 _OF_A_REPLICA: Final = "disagrees"
 _OFFERED: Final = (
-    "cluster string, replica string, written bigint, first_offset bigint, last_offset bigint"
+    "cluster string, replica string, written bigint, first_offset bigint, last_offset bigint, "
+    "applied bigint"
 )
 
 
@@ -56,11 +61,17 @@ class TakenBackRange(NamedTuple):
     """Of its rows in quarantine, where that is not the usual one."""
 
 
-def find_known(spark: SparkSession, tables: TableFiles, survey: InputSurvey) -> list[KnownFinding]:
-    """The rows in quarantine that the input has again.
+def find_known(
+    spark: SparkSession,
+    tables: TableFiles,
+    survey: InputSurvey,
+    progress: Mapping[str, ClusterProgress],
+) -> list[KnownFinding]:
+    """The open rows in quarantine that the input has again.
 
     A `superseded` row counts when the input has its offset from a later epoch. Damaged bytes and
-    divergent ends of logs are left out: each job finds these again by itself.
+    divergent ends of logs are left out: each job finds these again by itself. So are misfits behind
+    the end of the state, which are checked when the log is applied.
     """
     from pyspark.sql import functions as F
 
@@ -72,16 +83,23 @@ def find_known(spark: SparkSession, tables: TableFiles, survey: InputSurvey) -> 
 
     def wanted(file: StoredFile) -> bool:
         cluster = file.path.partition("/")[0]
-        return cluster in first and may_reach(file, "offset", first[cluster])
+        return is_open(file) and cluster in first and may_reach(file, "offset", first[cluster])
 
     if not any(wanted(file) for file in tables.files("quarantine")):
         return []
+    ends = {id: one.applied_end or 0 for id, one in progress.items()}
     here = spark.createDataFrame(
-        [(id, g.replica, g.epoch, g.first, g.last) for id, gs in survey.groups.items() for g in gs],
+        [
+            (id, g.replica, g.epoch, g.first, g.last, ends.get(id, 0))
+            for id, groups in survey.groups.items()
+            for g in groups
+        ],
         _OFFERED,
     )
-    rows = read_table(spark, tables, "quarantine", wanted).where(
-        F.col("reason").isin(SUPERSEDED, _OF_A_REPLICA, *_OF_THE_LOG)
+    rows = (
+        read_table(spark, tables, "quarantine", wanted)
+        .where(F.col("reason").isin(SUPERSEDED, _OF_A_REPLICA, _UNKNOWN, _MISFIT))
+        .where("resolved_run IS NULL")
     )
     found = rows.join(F.broadcast(here), _is_offered(rows), "left_semi")
     place = F.struct("file", "position", "offset", "problem")
@@ -101,12 +119,36 @@ def _is_offered(rows: DataFrame) -> Any:
     same = written == epoch
     replica = F.regexp_extract("file", REPLICA, 1) == F.col("replica")
     ways = (
-        F.col("reason").isin(*_OF_THE_LOG) & same,
+        (F.col("reason") == _UNKNOWN) & same,
+        (F.col("reason") == _MISFIT) & same & (F.col("offset") < F.col("applied")),
         (F.col("reason") == _OF_A_REPLICA) & same & replica,
         (F.col("reason") == SUPERSEDED) & (written > epoch),
     )
     inside = F.col("offset").between(F.col("first_offset"), F.col("last_offset"))
     return (rows.cluster_id == F.col("cluster")) & inside & reduce(or_, ways)
+
+
+def without_resolved(
+    known: Iterable[KnownFinding], resolved: Iterable[BadPlace], survey: InputSurvey
+) -> list[KnownFinding]:
+    """The findings without rows that the job has found sound."""
+    gone = Counter(
+        (place.cluster_id, place.reason) for place in resolved if _is_counted(place, survey)
+    )
+    left = [one._replace(rows=one.rows - gone[one.cluster_id, one.reason]) for one in known]
+    return [one for one in left if one.rows > 0]
+
+
+def _is_counted(place: BadPlace, survey: InputSurvey) -> bool:
+    """Whether `find_known` counts the row of this place: as `_is_offered` does in SQL."""
+    here = [
+        group
+        for group in survey.groups.get(place.cluster_id, ())
+        if place.offset is not None and group.first <= place.offset <= group.last
+    ]
+    if place.reason == SUPERSEDED:
+        return any(group.epoch > (place.epoch or 0) for group in here)
+    return any(group.epoch == place.epoch for group in here)
 
 
 def taken_back(

@@ -22,7 +22,7 @@ from quorate.spark.tables.bronze import BODY_COLUMNS, BronzeResult, plan_intakes
 from quorate.spark.tables.continuity import foreign_replicas, without_foreign_replicas
 from quorate.spark.tables.control import ClusterProgress
 from quorate.spark.tables.files import DataFile, WriteTarget, safe_name
-from quorate.spark.tables.findings import SUPERSEDED, find_known
+from quorate.spark.tables.findings import SUPERSEDED, find_known, without_resolved
 from quorate.spark.tables.identity import Resolution, clusters_with_id, names_in
 from quorate.spark.tables.lineage import (
     EpochGroup,
@@ -53,7 +53,9 @@ from quorate.spark.tables.read_version import (
     read_again,
     read_version,
 )
+from quorate.spark.tables.resolved import count_misfits, is_open
 from quorate.spark.tables.rewind import rewind_state
+from quorate.spark.tables.soundness import resolve_places
 from quorate.spark.tables.store import ConcurrentRunError, RunPlan, TableFiles, TableStore
 from quorate.spark.tables.summary import (
     IngestSummary,
@@ -62,8 +64,10 @@ from quorate.spark.tables.summary import (
     OvertakenError,
     committed_part,
     describe_findings,
+    note_checked_again,
     note_known,
     note_progress,
+    note_resolved,
     note_taken,
     of_cluster,
     retry_while_overtaken,
@@ -142,6 +146,8 @@ class IngestSettings:
     up_to: str = END
     committed: bool = False
     """Whether the rows come from a running quorum, which returns committed records only."""
+    whole: bool = True
+    """Whether the rows are of whole files; a stream reads a file in parts."""
     identity: Resolution | None = None
     """How the names of the rows' clusters were found."""
 
@@ -161,7 +167,8 @@ def ingest_rows(
     2. Leave out foreign replicas (`continuity`).
     3. Take back what bronze has but the input shows to be uncommitted (`take_back`).
     4. Find what is known to be committed (`proof`); with `up_to` leave out the rest.
-    5. Take new records into bronze, one run.
+    5. Take new records into bronze, one run. It also marks the rows of the quarantine that are
+       resolved (`soundness`).
     6. Take snapshots for gaps that step 5 found: damage inside a log shows only when it is read.
     7. Rewind the state of clusters whose gap in the log was filled.
     8. Apply the log to the state, one run.
@@ -191,7 +198,7 @@ def ingest_rows(
     ):
         raise _refused(read, summary)
     # 3. Take back uncommitted records.
-    known = find_known(spark, read.tables, survey)
+    known = find_known(spark, read.tables, survey, progress)
     back = ranges_to_take_back(survey, progress)
     if back:
         read = take_back(spark, read, back, summary, notify, fail_fast)
@@ -199,7 +206,6 @@ def ingest_rows(
         # The state is rewound too, so records that did not fit it get another chance.
         known = [one for one in known if one.cluster_id not in back or one.reason != "misfit"]
     done = committed_part(summary)
-    note_known(summary, [one for one in known if one.reason != SUPERSEDED])
     # 4. Find what is known to be committed.
     open_ends = _unproven(survey, progress, named, committed)
     skip: dict[str, Ranges] = {}
@@ -211,12 +217,17 @@ def ingest_rows(
     notify("taking records (bronze)")
     taken = _take_records(spark, rows, read, survey, skip)
     note_taken(summary, taken.clusters)
+    after = _with_proof(_with_taken(progress, taken), open_ends)
+    resolved = resolve_places(spark, rows, read, survey, taken.plan, after, whole=settings.whole)
+    known = without_resolved(known, resolved, survey)
+    note_known(summary, [one for one in known if one.reason != SUPERSEDED])
     if fail_fast and summary.bad:
         raise _refused(read, summary)
     # With fail_fast, rows that an earlier job took back are no reason to refuse this input.
     if not fail_fast:
         note_known(summary, [one for one in known if one.reason == SUPERSEDED])
-    progress = _with_proof(_with_taken(progress, taken), open_ends)
+    note_resolved(summary, resolved)
+    progress = after
     try:
         if taken.plan.adds or progress != read.progress:
             taken.plan.summary = summary.to_json()
@@ -229,6 +240,8 @@ def ingest_rows(
         for cluster_id, end in filled_gaps(read.progress).items():
             notify(f"applying {cluster_id} again from offset {end}: its missing part is there now")
             read = read_again(read, rewind_state(spark, read, cluster_id, end))
+            misfits = count_misfits(read.tables, cluster_id, end)
+            note_checked_again(of_cluster(summary, cluster_id), misfits)
         # 8. Apply the log to the state.
         notify("applying them to the state (silver, gold)")
         progress = apply_log(spark, read, taken.clusters, summary, fail_fast)
@@ -365,7 +378,8 @@ def _bronze_run(
     intakes: Mapping[str, Intake],
     snapshots: list[SnapshotFile],
 ) -> _BronzeRun:
-    known_bad = read_table(spark, tables, "quarantine") if tables.files("quarantine") else None
+    there = any(is_open(file) for file in tables.files("quarantine"))
+    known_bad = read_table(spark, tables, "quarantine", is_open) if there else None
     target = WriteTarget(tables.root, plan.run, tables.hidden)
     files, clusters = write_bronze(rows(BODY_COLUMNS), known_bad, intakes, snapshots, target)
     for file in files:

@@ -72,6 +72,7 @@ QUARANTINE: Final = pa.schema(
         ("batch_length", INT),
         ("timestamp", TIME),
         ("run", LONG),
+        ("resolved_run", LONG),
     ]
 )
 REASONS: Final = {

@@ -29,7 +29,7 @@ def without_known_starts(
     notes = [
         (cluster_id, file)
         for cluster_id, file in survey.notes
-        if _is_known_start(file, progress.get(cluster_id), survey.snapshots)
+        if is_known_start(file, progress.get(cluster_id), survey.snapshots)
     ]
     if not notes:
         return rows, survey
@@ -50,7 +50,7 @@ def without_known_starts(
     return others, replace(survey, damaged=survey.damaged - len(notes), notes=left)
 
 
-def _is_known_start(
+def is_known_start(
     file: str, known: ClusterProgress | None, snapshots: Iterable[SnapshotFile]
 ) -> bool:
     """Whether the warehouse knows the state at the start of this segment, or all log before it.

@@ -19,8 +19,6 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-
 from quorate.spark.tables.control import ClusterProgress, load_progress, plan_progress
 from quorate.spark.tables.file_tasks import write_rows
 from quorate.spark.tables.files import (
@@ -34,6 +32,7 @@ from quorate.spark.tables.files import (
 )
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.layout import CONTROL, table_path
+from quorate.spark.tables.resolved import of_run
 from quorate.spark.tables.store import (
     ConcurrentRunError,
     FilesGoneError,
@@ -209,7 +208,8 @@ def _give_number(plan: RunPlan, now: WarehouseVersion) -> None:
         path = file_name(path, plan.run)
         try:
             if file.table == "quarantine":
-                for written in write_rows(place, "quarantine", path, _of_run(now, file, plan.run)):
+                rows = read_file(now.root, "quarantine", _written_name(now, file.path))
+                for written in write_rows(place, "quarantine", path, of_run(rows, old, plan.run)):
                     plan.add(DataFile(**written))
                 _delete(now.store, file)
             else:
@@ -223,12 +223,8 @@ def _prefix(path: str, run: int) -> str:
     return posixpath.basename(path).rsplit(f"-{run:08d}-", 1)[0]
 
 
-def _of_run(now: WarehouseVersion, file: DataFile, run: int) -> pa.Table:
-    """The rows of a new file of the quarantine, as rows of another run."""
-    stored = hidden_name(file.path) if now.hidden else file.path
-    rows = read_file(now.root, "quarantine", stored)
-    runs = pa.array([run] * rows.num_rows, pa.int64())
-    return rows.set_column(rows.schema.get_field_index("run"), "run", runs)
+def _written_name(now: WarehouseVersion, path: str) -> str:
+    return hidden_name(path) if now.hidden else path
 
 
 def _stored(tables: TableFiles, table: str, path: str) -> str:

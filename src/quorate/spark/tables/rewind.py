@@ -145,9 +145,6 @@ def _state_tasks(tables: TableFiles, cluster_id: str, end: int, slices: int) -> 
     for file in _files(tables, "changes", cluster + "/"):
         if may_reach(file, "effective_offset", end):
             yield FileTask("changes", (file.path,))
-    for file in _files(tables, "quarantine", cluster + "/"):
-        if may_reach(file, "offset", end):
-            yield FileTask("quarantine", (file.path,))
     for kind in KINDS:
         closed = _files(tables, kind, f"{CLOSED}/{cluster}/")
         touched = [file for file in closed if may_reach(file, "valid_to_offset", end)]
@@ -195,8 +192,6 @@ def _rewind_task(
             kept = table.filter(pc.less(table.column("effective_offset"), state_end))
             path = f"{cluster}/{file_name('cut', target.run)}"
             return {"files": write_rows(target, "changes", path, kept), "last_time": 0}
-        if task.table == "quarantine":
-            return _cut_misfits(table, cluster, state_end, target)
         mine = in_slice(KINDS[task.table], table, task.slice, slices)
         return cut_versions(task, mine, cluster, state_end, target)
 
@@ -215,6 +210,7 @@ def _cut_log(table: pa.Table, cluster: str, cut: WrongRange, target: WriteTarget
         "problem": pa.array([cut.problem] * rows, pa.string()),
         "batch_length": pa.nulls(rows, pa.int32()),
         "run": pa.array([target.run] * rows, pa.int64()),
+        "resolved_run": pa.nulls(rows, pa.int64()),
     }
     moved = pa.Table.from_arrays([columns[name] for name in QUARANTINE.names], schema=QUARANTINE)
     files = write_rows(target, "log", f"{cluster}/{file_name('cut', target.run)}", kept)
@@ -224,15 +220,6 @@ def _cut_log(table: pa.Table, cluster: str, cut: WrongRange, target: WriteTarget
     before = kept.filter(pc.less(kept.column("offset"), start))
     latest = pc.max(before.column("time").cast(pa.int64())).as_py()
     return {"files": files, "last_time": latest or 0}
-
-
-def _cut_misfits(table: pa.Table, cluster: str, end: int, target: WriteTarget) -> dict[str, Any]:
-    """Remove misfits from the offset on: the records may fit the state that is built again."""
-    misfit = pc.equal(table.column("reason"), "misfit")
-    later = pc.fill_null(pc.greater_equal(table.column("offset"), end), False)
-    kept = table.filter(pc.invert(pc.and_(misfit, later)))
-    path = f"{cluster}/{file_name('cut', target.run)}"
-    return {"files": write_rows(target, "quarantine", path, kept), "last_time": 0}
 
 
 def cut_versions(

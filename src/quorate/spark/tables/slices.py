@@ -235,6 +235,7 @@ class StateSlice:
                 None,
                 step.time,
                 self._target.run,
+                None,
             )
         )
         self.counts["misfits"] += 1

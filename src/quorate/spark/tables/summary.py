@@ -11,6 +11,7 @@ from quorate.base.errors import QuorateError
 from quorate.spark.tables.bronze import BronzeResult
 from quorate.spark.tables.control import ClusterProgress
 from quorate.spark.tables.findings import SUPERSEDED, KnownFinding, TakenBackRange
+from quorate.spark.tables.resolved import BadPlace
 from quorate.spark.tables.store import ConcurrentRunError
 
 Notify = Callable[[str], None]
@@ -51,6 +52,8 @@ class ClusterSummary:
     """By reason, the new rows in quarantine."""
     known_before: dict[str, int] = field(default_factory=dict)
     """By reason, the rows of the input that were in quarantine before."""
+    resolved: dict[str, int] = field(default_factory=dict)
+    """By reason, the rows in quarantine whose place this job found sound."""
     taken_back: list[TakenBackRange] = field(default_factory=list)
     """Ranges that earlier jobs took and this one took back; in `quarantined` as `superseded`."""
     examples: dict[str, str] = field(default_factory=dict)
@@ -103,6 +106,7 @@ class IngestSummary:
             known.events += new.events
             _count(known.quarantined, new.quarantined)
             _count(known.known_before, new.known_before)
+            _count(known.resolved, new.resolved)
             known.taken_back = [*new.taken_back, *known.taken_back]
             known.examples = {**new.examples, **known.examples}
 
@@ -140,6 +144,21 @@ def note_known(summary: IngestSummary, known: Iterable[KnownFinding]) -> None:
         one = of_cluster(summary, found.cluster_id)
         _count(one.known_before, {found.reason: found.rows})
         one.examples.setdefault(found.reason, found.example)
+
+
+def note_resolved(summary: IngestSummary, places: Iterable[BadPlace]) -> None:
+    """Note the rows in quarantine whose place is sound now."""
+    for place in places:
+        _count(of_cluster(summary, place.cluster_id).resolved, {place.reason: 1})
+
+
+def note_checked_again(one: ClusterSummary, misfits: int) -> None:
+    """Note that the state is rewound: only so many misfits are known, the others are checked again."""
+    known = min(one.known_before.pop("misfit", 0), misfits)
+    if known:
+        one.known_before["misfit"] = known
+    else:
+        one.examples.pop("misfit", None)
 
 
 def note_taken_back(one: ClusterSummary, part: TakenBackRange) -> None:
