@@ -17,7 +17,9 @@ from bench.quorum import started
 from bench.report import Report
 from bench.systems import Controllers, java_command
 
+from interop.java import FEATURES, STORAGE
 from interop.kafka import Quorum
+from quorate.cli.main import TOOLS
 from quorate.client import Admin
 from quorate.client.admin.topics import TopicCreation
 from quorate.formats import records as r
@@ -26,12 +28,16 @@ from quorate.formats.records import encode_record
 
 METADATA_QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
 DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
-QUORATE = [sys.executable, "-m", "quorate"]
+QUORATE = [str(Path(sys.executable).with_name("quorate"))]
+"""As users start it; `python -m` takes longer."""
 LIKE_THE_SCRIPTS = ("-Xmx256m",)
 """Options that Kafka's own scripts give the JVM of a tool."""
 BROKER_ID = 11
-MANY_TOPICS = 4_000
-"""A Java broker keeps three files of each partition open: of more the usual limits are too low."""
+OTHER_BROKER_ID = 12
+MANY_TOPICS = 10_000
+"""Over two brokers: each keeps three files of a partition open, and the usual limit is 20,000."""
+BROKER_JVM = ("-Xmx1g", "-XX:+UseG1GC")
+"""Options that Kafka's own scripts give the JVM of a broker."""
 _TOOLS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "topics --list": ("org.apache.kafka.tools.TopicCommand", ("--list",)),
     "topics --describe": ("org.apache.kafka.tools.TopicCommand", ("--describe",)),
@@ -75,8 +81,7 @@ def describe(quick: bool) -> Report:
             "quorate": [*QUORATE, "metadata-quorum", *words],
             "kafka": java_command(METADATA_QUORUM, *words, jvm=LIKE_THE_SCRIPTS),
         }
-        for name, command in commands.items():
-            report.add("describe --status", name, _seconds(command, rounds) * 1000, "ms")
+        _compare(report, "describe --status", commands, rounds)
     report.hold_ratio("describe --status over Kafka's", "describe --status", "kafka", 0.1)
     return report
 
@@ -127,7 +132,7 @@ def admin_tools(quick: bool) -> Report:
     """Each tool against one broker on our controller, and `--help` of each."""
     report = Report()
     rounds = 3 if quick else 11
-    with broker_on_quorate() as address:
+    with brokers_on_quorate(BROKER_ID) as address:
         for measure, (main, options) in _TOOLS.items():
             tool, *verb = measure.split()
             words = [*(verb if not options else ()), "--bootstrap-server", address, *options]
@@ -135,22 +140,77 @@ def admin_tools(quick: bool) -> Report:
                 "quorate": [*QUORATE, tool, *words],
                 "kafka": java_command(main, *words, jvm=LIKE_THE_SCRIPTS),
             }
-            for name, command in commands.items():
-                report.add(measure, name, _seconds(command, rounds) * 1000, "ms")
+            _compare(report, measure, commands, rounds)
             report.hold_ratio(f"{measure} over Kafka's", measure, "kafka", 0.1)
-    for tool in dict.fromkeys(measure.split()[0] for measure in _TOOLS):
-        time_ms = _seconds([*QUORATE, tool, "--help"], rounds) * 1000
+    return report
+
+
+def tools(quick: bool) -> Report:
+    """Every measure of the operators' tools in one run."""
+    report = Report()
+    for part in (help_texts, describe, admin_tools, files, many_topics):
+        report.extend(part(quick))
+    return report
+
+
+def help_texts(quick: bool) -> Report:
+    """`--help` of every tool."""
+    report = Report()
+    for tool in TOOLS:
+        time_ms = _seconds([*QUORATE, tool, "--help"], 5 if quick else 21) * 1000
         report.add(f"{tool} --help", "quorate", time_ms, "ms")
         report.hold(f"{tool} --help, of 80 ms", 80 / time_ms, 1.0)
     return report
 
 
+def files(quick: bool) -> Report:
+    """The tools that need no cluster, each on the files of one controller."""
+    report = Report()
+    rounds = 3 if quick else 11
+    with started(Controllers) as system:
+        assert isinstance(system, Controllers)
+        node = system.leader()
+        log = node.data / "__cluster_metadata-0"
+        dumped = str(log / f"{0:020d}.log")
+        for measure, tool, main, words in (
+            ("storage info", "storage", STORAGE, ["info", "-c", str(node.properties)]),
+            ("storage random-uuid", "storage", STORAGE, ["random-uuid"]),
+            ("storage version-mapping", "storage", STORAGE, ["version-mapping"]),
+            ("dump-log of a new cluster", "dump-log", DUMP_LOG,
+             ["--cluster-metadata-decoder", "--files", dumped]),
+            ("features version-mapping", "features", FEATURES, ["version-mapping"]),
+        ):  # fmt: skip
+            commands = {
+                "quorate": [*QUORATE, tool, *words],
+                "kafka": java_command(main, *words, jvm=LIKE_THE_SCRIPTS),
+            }
+            _compare(report, measure, commands, rounds)
+            report.hold_ratio(f"{measure} over Kafka's", measure, "kafka", 0.1)
+    return report
+
+
+def _compare(report: Report, measure: str, commands: Mapping[str, list[str]], rounds: int) -> None:
+    """Run the commands in turns, so that a change of the machine's load meets each of them.
+
+    The first round warms a broker's JVM up and is not counted.
+    """
+    times: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(rounds + 1):
+        for name, command in commands.items():
+            times[name].append(_seconds(command, 1))
+    for name, found in times.items():
+        report.add(measure, name, statistics.median(found[1:]) * 1000, "ms")
+
+
 def many_topics(quick: bool) -> Report:
-    """`topics --describe` and `reassign-partitions --verify` of many topics of one partition."""
+    """`topics --describe` and `reassign-partitions --verify` of topics with one partition (RF 1)."""
     report = Report()
     count = 1_000 if quick else MANY_TOPICS
     rounds = 1 if quick else 3
-    with broker_on_quorate() as address, tempfile.TemporaryDirectory() as folder:
+    with (
+        brokers_on_quorate(BROKER_ID, OTHER_BROKER_ID) as address,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         with Admin.open(bootstrap_servers=address) as admin:
             for start in range(0, count, 500):
                 names = [f"t{number}" for number in range(start, start + 500)]
@@ -175,15 +235,14 @@ def many_topics(quick: bool) -> Report:
                 "quorate": [*QUORATE, tool, *line],
                 "kafka": java_command(main, *line, jvm=LIKE_THE_SCRIPTS),
             }
-            for name, command in commands.items():
-                report.add(measure, name, _seconds(command, rounds) * 1000, "ms")
+            _compare(report, measure, commands, rounds)
             report.hold_ratio(f"{measure} over Kafka's", measure, "kafka", 0.2)
     return report
 
 
 @contextmanager
-def broker_on_quorate() -> Iterator[str]:
-    """The address of a Java broker whose controller is ours, with an authorizer for ACLs."""
+def brokers_on_quorate(*brokers: int) -> Iterator[str]:
+    """The address of one of the Java brokers on our controller, with an authorizer for ACLs."""
     config = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
@@ -194,6 +253,9 @@ def broker_on_quorate() -> Iterator[str]:
             quorum.format()
             quorum.start()
             quorum.leader()
-            yield quorum.add_broker(BROKER_ID).address
+            for broker in brokers:
+                node = quorum.add_broker(broker, jvm=BROKER_JVM)
+                node.wait_until_started()
+            yield node.address
         finally:
             quorum.stop()

@@ -94,6 +94,20 @@ def test_several_files_in_one_run(quorate):
     assert both == "".join(quorate("dump-log", DECODE, "--files", p).out for p in (one, two))
 
 
+@pytest.mark.parametrize(
+    ("given", "printed"),
+    [("./LOG", "./LOG"), ("d/../LOG", "d/../LOG"), ("d//..///LOG", "d/../LOG"), ("LOG/", "LOG")],
+)
+def test_a_path_is_printed_as_it_was_given(quorate, log, tmp_path, monkeypatch, given, printed):
+    (tmp_path / "d").mkdir()
+    log(encode_batch(0, 1, 1, [NO_OP]), encode_batch(5, 1, 1, [NO_OP]))
+    monkeypatch.chdir(tmp_path)
+    run = quorate("dump-log", "--deep-iteration", "--files", given.replace("LOG", LOG))
+    printed = printed.replace("LOG", LOG)
+    assert run.out.splitlines()[0] == f"Dumping {printed}"
+    assert run.err.splitlines()[0] == f"Non-consecutive offsets in {tmp_path}/{printed}"
+
+
 def test_without_a_decoder_only_batches_are_printed(quorate):
     path = DUMPED_FILES[0]
     out = quorate("dump-log", "--files", path).out.splitlines()

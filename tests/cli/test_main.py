@@ -12,6 +12,14 @@ from quorate import __version__
 from quorate.base.errors import InvariantError, QuorateError
 from quorate.cli import main
 
+IMPORTED_FOR_HELP = {
+    # The help names the oldest and the newest release.
+    "storage": ["quorate.formats", "quorate.formats.versions"],
+    "features": ["quorate.formats", "quorate.formats.versions"],
+    # Its options take the names of operations.
+    "acls": ["quorate.security", "quorate.security.acl"],
+}
+
 
 @pytest.fixture
 def tool(monkeypatch):
@@ -163,3 +171,18 @@ def test_the_quorum_tool_imports_no_event_loop():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("tool", main.TOOLS)
+def test_the_help_of_a_tool_imports_what_parses_options_and_no_more(tool):
+    """The machinery behind a tool takes as long to import as Python and click together."""
+    code = (
+        "import sys; from quorate.cli.main import run;"
+        f"run(['{tool}', '--help']);"
+        "slow = {'asyncio', 'logging', 'rich', 'secrets', 'ssl'};"
+        "print([m for m in sys.modules if m in slow or m.startswith('quorate.')"
+        " and not m.startswith(('quorate.cli', 'quorate.base', 'quorate._'))])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    allowed = str(IMPORTED_FOR_HELP.get(tool, []))
+    assert run.stdout.splitlines()[-1] == allowed

@@ -17,7 +17,7 @@ from client.fake_node import FakeNode
 from client.test_admin import BROKER
 from quorate.base.ids import Address
 from quorate.cli import columns, main
-from quorate.cli.quickstart import quickstart
+from quorate.cli.quickstart import live_view
 from quorate.wire.messages import DescribeClusterResponse, DescribeDelegationTokenResponse
 
 WIDTH = 40
@@ -91,9 +91,7 @@ def test_the_live_table_fits_and_has_no_colour_where_none_is_wanted(monkeypatch)
     nodes = {n: SimpleNamespace(id=n, address=f"{HOST}:{9093 + n}") for n in (1, 2)}
     supervisor = SimpleNamespace(nodes=nodes, pid_of=lambda node: None if node.id == 1 else 77)
     screen = StringIO()
-    Console(file=screen, width=WIDTH, force_terminal=True).print(
-        quickstart._table(supervisor, None)
-    )
+    Console(file=screen, width=WIDTH, force_terminal=True).print(live_view._table(supervisor, None))
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]", screen.getvalue())
     shown = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())
     assert max(map(len, shown.splitlines())) <= WIDTH

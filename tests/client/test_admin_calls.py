@@ -3,12 +3,13 @@
 import ast
 import asyncio
 import hashlib
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from client.fake_node import SILENCE, FakeNode
+from client.fake_node import HANG_UP, SILENCE, FakeNode
 from client.test_admin import BROKER, cluster, quorum
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid
@@ -141,6 +142,43 @@ def test_many_resources_are_asked_in_small_requests():
         assert len(node.asked("DescribeConfigsRequest")) == 5
     assert list(found) == wanted
     assert all(entries[0].value == "v" for entries in found.values())
+
+
+def test_the_parts_of_a_large_request_are_asked_at_the_same_time():
+    wanted = [Resource(ResourceType.TOPIC, f"t{n}") for n in range(1000)]
+    together = threading.Barrier(4)
+
+    def answer(request):
+        together.wait(10)
+        return DescribeConfigsResponse(
+            results=[
+                configs_of(2, each.resource_name, each.resource_name) for each in request.resources
+            ]
+        )
+
+    with FakeNode({"DescribeConfigsRequest": answer}) as node, open_admin(node) as admin:
+        node.answers["DescribeClusterRequest"] = [cluster(node)]
+        found = admin.describe_configs(wanted)
+    assert [(each, entries[0].value) for each, entries in found.items()] == [
+        (each, each.name) for each in wanted
+    ]
+
+
+def test_a_large_request_is_asked_again_when_one_of_its_connections_breaks():
+    wanted = [Resource(ResourceType.TOPIC, f"t{n}") for n in range(2000)]
+    broken = iter([False, False, True])
+
+    def answer(request):
+        if next(broken, False):
+            return HANG_UP
+        return DescribeConfigsResponse(
+            results=[configs_of(2, each.resource_name, "v") for each in request.resources]
+        )
+
+    with FakeNode({"DescribeConfigsRequest": answer}) as node, open_admin(node) as admin:
+        node.answers["DescribeClusterRequest"] = [cluster(node)]
+        assert list(admin.describe_configs(wanted)) == wanted
+        assert len(node.asked("DescribeConfigsRequest")) > 8
 
 
 def test_a_cursor_that_stands_still_does_not_loop():

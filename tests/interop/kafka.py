@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -189,8 +189,13 @@ class Quorum:
         node.format(self.cluster_id, *(() if self.static else ("--no-initial-controllers",)))
         return node.start()
 
-    def add_broker(self, node_id: int, config: Mapping[str, Any] | None = None) -> JavaNode:
-        """Format and start a Java broker."""
+    def add_broker(
+        self,
+        node_id: int,
+        config: Mapping[str, Any] | None = None,
+        jvm: Sequence[str] | None = None,
+    ) -> JavaNode:
+        """Format and start a Java broker; `jvm`: see `java_command`."""
         one = {
             f"{name}": 1
             for name in (
@@ -203,6 +208,7 @@ class Quorum:
             )
         }
         node = JavaNode(node_id, self.root / f"node{node_id}", one, roles="broker")
+        node.jvm = jvm
         self._configure(node)
         node.config.update(config or {})
         self.nodes[node_id] = node

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from quorate import __version__
 from quorate.base.errors import ErrorCode, QuorateError
@@ -64,6 +65,17 @@ class ClientSecurity:
     """Why a TLS handshake failed."""
     login: Login | None = None
     """Begins the SASL exchange; None: the listener has none."""
+
+
+class SentRequest(NamedTuple):
+    """A request that waits for its response."""
+
+    key: int
+    version: int
+    correlation: int
+    deadline: float
+    """When it is given up (monotonic, s)."""
+    timeout_ms: int
 
 
 class Connection:
@@ -150,12 +162,25 @@ class Connection:
         `timeout_ms` limits the whole exchange. `at_least` is the lowest version that has the needed
         fields. Raises NoResponseError or UnsupportedVersionError.
         """
+        return self.receive(self.send(request, timeout_ms, at_least), answer)
+
+    def send(self, request: Message, timeout_ms: int, at_least: int = 0) -> SentRequest:
+        """The first half of `call`: what `receive` needs. Raises as `call` does."""
         key = type(request).schema.key
         assert key is not None, "only requests have an api key"
         version = self._version(key, at_least)
         if self._log_in_at is not None and time.monotonic() >= self._log_in_at:
             self._log_in(timeout_ms)
-        return self._exchange(request, answer, key, version, timeout_ms)
+        return self._send(request, key, version, timeout_ms)
+
+    def receive(self, sent: SentRequest, answer: type[M]) -> M:
+        """The second half of `call`. Raises as `call` does."""
+        with self._named_failures(sent.timeout_ms):
+            frame = self._read_frame(sent.deadline)
+            correlation, message = decode_response(frame, sent.key, sent.version)
+        if correlation != sent.correlation or not isinstance(message, answer):
+            raise NoResponseError(f"{self.address} sent the response to another request")
+        return message
 
     def serves(self, key: int) -> bool:
         """Whether the node serves the API `key` in any version."""
@@ -216,13 +241,24 @@ class Connection:
     def _exchange(
         self, request: Message, answer: type[M], key: int, version: int, timeout_ms: int
     ) -> M:
+        return self.receive(self._send(request, key, version, timeout_ms), answer)
+
+    def _send(self, request: Message, key: int, version: int, timeout_ms: int) -> SentRequest:
         self._correlation += 1
-        frame = encode_request(request, version, self._correlation, self._client_id)
-        deadline = time.monotonic() + timeout_ms / 1000
-        try:
+        sent = SentRequest(
+            key, version, self._correlation, time.monotonic() + timeout_ms / 1000, timeout_ms
+        )
+        frame = encode_request(request, version, sent.correlation, self._client_id)
+        with self._named_failures(timeout_ms):
             self._socket.settimeout(max(timeout_ms, 1) / 1000)
             self._socket.sendall(frame)
-            correlation, message = decode_response(self._read_frame(deadline), key, version)
+        return sent
+
+    @contextmanager
+    def _named_failures(self, timeout_ms: int) -> Iterator[None]:
+        """Raise NoResponseError for each way in which an exchange fails."""
+        try:
+            yield
         except TimeoutError:
             raise NoResponseError(f"{self.address} did not answer within {timeout_ms} ms") from None
         except OSError as error:
@@ -233,9 +269,6 @@ class Connection:
             raise NoResponseError(
                 f"{self.address} sent an invalid response: {error}{self._hint()}"
             ) from None
-        if correlation != self._correlation or not isinstance(message, answer):
-            raise NoResponseError(f"{self.address} sent the response to another request")
-        return message
 
     def _why(self, error: OSError) -> str:
         """With TLS 1.3 a node refuses the client's certificate only after the client's handshake."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -108,6 +107,8 @@ def compact(**words: Any) -> int:
             least_files=words["least_files"],
             notify=notify,
         )
+    from dataclasses import asdict
+
     result = asdict(summary)
     print_result(
         result, words["as_json"], lambda: [f"{name}: {value}" for name, value in result.items()]

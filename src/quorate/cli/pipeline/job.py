@@ -8,13 +8,11 @@ full disk, a lost worker).
 from __future__ import annotations
 
 import json
-import logging
 import os
 import shlex
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -32,7 +30,6 @@ BAD_INPUT: Final = 1
 WRONG: Final = 2
 _KILLED: Final = 128
 """A process that a signal ends has this plus its number as exit code."""
-_LOG4J: Final = Path(__file__).parents[2].joinpath("spark", "log4j2.properties").as_uri()
 
 
 def common_options(command: Any) -> Any:
@@ -117,6 +114,9 @@ def every_path(paths: Sequence[str], clusters: Mapping[str, Sequence[str]]) -> l
 @contextmanager
 def job_on_spark(name: str, words: Mapping[str, Any]) -> Iterator[tuple[SparkSession, ProgressBar]]:
     """A session and a progress bar for a job; Spark's errors become one line."""
+    import logging
+    from pathlib import Path
+
     from quorate.cli.pipeline.progress import progress
     from quorate.spark.session import session
     from quorate.spark.tables.store import plain_reason
@@ -125,7 +125,8 @@ def job_on_spark(name: str, words: Mapping[str, Any]) -> Iterator[tuple[SparkSes
     storage = dict(_setting("--storage-option", text) for text in words["storage_option"])
     conf.setdefault("spark.ui.showConsoleProgress", "false")
     if "spark.log.level" not in conf:
-        conf.setdefault("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOG4J}")
+        log4j = Path(__file__).parents[2].joinpath("spark", "log4j2.properties").as_uri()
+        conf.setdefault("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log4j}")
     logging.getLogger("SQLQueryContextLogger").setLevel(
         logging.CRITICAL
     )  # reported below, in one line
@@ -212,6 +213,8 @@ def _setting(option: str, text: str) -> tuple[str, str]:
 
 def absolute(path: str) -> str:
     """The absolute path of a local path: executors may have another working directory."""
+    from pathlib import Path
+
     from quorate.spark.files.paths import is_uri
 
     return path if is_uri(path) else str(Path(path).absolute())
@@ -225,8 +228,8 @@ def input_paths(paths: Sequence[str]) -> list[str]:
     """
     from quorate.spark.files.layout import is_input_name
 
-    stray = [path for path in paths if Path(path).is_file() and not is_input_name(path)]
-    if not any(Path(path).is_dir() for path in paths):
+    stray = [path for path in paths if os.path.isfile(path) and not is_input_name(path)]
+    if not any(os.path.isdir(path) for path in paths):
         stray = []
     for path in stray:
         click.echo(f"left out: {path}: the name of no segment, snapshot or archive", err=True)

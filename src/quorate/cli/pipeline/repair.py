@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,6 +36,8 @@ def repair(**words: Any) -> int:
         summary = job(
             spark, absolute(words["warehouse"]), table_format=words["table_format"], notify=notify
         )
+    from dataclasses import asdict
+
     print_result(asdict(summary), words["as_json"], lambda: list(_lines(summary)))
     return BAD_INPUT if summary.forgotten else 0
 

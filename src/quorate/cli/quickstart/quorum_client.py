@@ -6,11 +6,11 @@ from typing import Final
 
 import click
 
+from quorate.cli.quickstart.defaults import DEFAULT_CONTROLLERS
 from quorate.cli.quickstart.supervisor import Supervisor
 from quorate.client import Admin, ClientError, QuorumInfo
 from quorate.client.admin.client import bootstrap_config
 
-DEFAULT_CONTROLLERS: Final = 3
 WATCHER_MS: Final = 2_000
 
 

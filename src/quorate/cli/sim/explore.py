@@ -7,7 +7,6 @@ Exit codes: 0 every invariant holds in all states searched, 1 one is violated, 2
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -76,6 +75,8 @@ def explore(
 
     A violated invariant is printed as a scenario, for `quorate sim scenario`.
     """
+    from dataclasses import asdict, replace
+
     from quorate.sim.explore.search import Search
     from quorate.sim.explore.setups import SETUPS
 
@@ -130,9 +131,11 @@ def _show(level: LevelProgress) -> None:
 
 
 def _facts(result: SearchResult) -> dict[str, Any]:
+    from dataclasses import asdict
+
     violation = result.violation
     return {
-        "levels": [asdict(level) for level in result.levels],
+        "levels": list(map(asdict, result.levels)),
         "states": result.states,
         "complete": result.complete,
         "violation": violation and {"law": violation.invariant, "message": violation.message},

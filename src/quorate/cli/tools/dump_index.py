@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from quorate.cli.java_files import absolute_text
 from quorate.formats.batch import HEADER_SIZE, PREFIX_SIZE, BatchView, read_batches
 from quorate.formats.dump import DumpError, batch_last_offset, newest_timestamp
 from quorate.formats.errors import BatchError, IncompleteBatchError
@@ -95,7 +96,7 @@ def dump_index(path: str, checks: IndexChecks, faults: IndexFaults) -> Iterator[
                 return  # the zeroes of a preallocated file
             found = _last_offset(log.fileno(), path, position, checks.max_message_size)
             if found != offset:
-                faults.offsets.setdefault(os.path.abspath(path), {})[offset] = found
+                faults.offsets.setdefault(absolute_text(path), {})[offset] = found
             if not checks.verify_only:
                 yield IndexLine(
                     f"offset: {offset} position: {position}",
@@ -112,7 +113,7 @@ def dump_time_index(path: str, checks: IndexChecks, faults: IndexFaults) -> Iter
         if entries:
             if entries[-1][0] < entries[0][0]:
                 raise DumpError(
-                    f"Corrupt time index found, time index file ({os.path.abspath(path)}) has "
+                    f"Corrupt time index found, time index file ({absolute_text(path)}) has "
                     f"non-zero size but the last timestamp is {entries[-1][0]} which is less than "
                     f"the first timestamp {entries[0][0]}"
                 )
@@ -121,7 +122,7 @@ def dump_time_index(path: str, checks: IndexChecks, faults: IndexFaults) -> Iter
         yield _checked(path, "sane", "passed sanity check.")
         return
     batches = _Batches(_beside(path, LOG_SUFFIX))
-    before, where = -1, os.path.abspath(path)
+    before, where = -1, absolute_text(path)
     for number, (time, offset) in enumerate(entries):
         if offset == base and number:
             return
@@ -184,7 +185,7 @@ class _Batches:
 def _check_sanity(
     path: str, size: int, entry_size: int, what: str, last_offset: int, base: int
 ) -> None:
-    where = os.path.abspath(path)
+    where = absolute_text(path)
     if last_offset < base:
         raise DumpError(
             f"Corrupt {what} found, {what} file {where} has non-zero size but the last offset is "

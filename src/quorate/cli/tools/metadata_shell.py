@@ -7,26 +7,11 @@ controllers (`-C`, `--config`) are what KIP-631 describes. Reading a directory, 
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
-from quorate.base.errors import QuorateError
 from quorate.cli.options import CONTEXT, ToolCommand, json_option
-from quorate.shell.commands import ShellState, complete, run
-from quorate.shell.differences import NodeDifference, differences
-from quorate.shell.globs import absolute, matches
-from quorate.shell.image_tree import MetadataView, root
-from quorate.shell.loading import NO_END, Until, load_directory, load_snapshot
-from quorate.shell.nodes import Node, Redaction
-
-if TYPE_CHECKING:
-    from prompt_toolkit.completion import Completer
 
 _DIFF: Final = "diff"
 
@@ -104,158 +89,36 @@ def metadata_shell(
 
     COMMAND is one of cat, find, ls and tree, or `diff FROM TO [PATH]` with two offsets or times.
     """
-    until = _until(at_offset, at_time)
+    # Imported here: the shell and the image take longer to import than click.
+    from quorate.cli.tools.metadata_shell_session import (
+        explore_files,
+        explore_quorum,
+        print_differences,
+        until_of,
+    )
+
+    until = until_of(at_offset, at_time)
     is_live = live["controllers"] is not None or live["config"] is not None
     if (snapshot is not None) + (directory is not None) + is_live != 1:
         raise click.UsageError(
             "give either --snapshot FILE or --directory DIR, or --controllers HOST:PORT,..."
         )
-    if directory is None and until is not NO_END:
+    is_bounded = at_offset is not None or at_time is not None
+    if directory is None and is_bounded:
         raise click.UsageError(
             "--at-offset and --at-time need --directory: a snapshot and a running quorum have one end"
         )
     if as_json and command[:1] != (_DIFF,):
         raise click.UsageError("--json is for diff")
-    redaction = Redaction.NORMAL if redact else Redaction.DISABLED
     if command[:1] == (_DIFF,):
-        if directory is None or until is not NO_END:
+        if directory is None or is_bounded:
             raise click.UsageError("diff needs --directory, and names both points itself")
-        found = _diff(directory, list(command[1:]), redaction)
-        if as_json:
-            click.echo(json.dumps([one._asdict() for one in found]))
-        else:
-            _print(_text_lines(found))
+        print_differences(directory, command[1:], redact=redact, as_json=as_json)
         return 0
     if not command:
         click.echo("Loading...")
     if is_live:
-        # Imported here: the client costs a quarter of the time of a command on a file.
-        from quorate.cli.tools.metadata_shell_live import read_on, running_quorum
-        from quorate.shell.following import QuorumFollower
-
-        with closing(QuorumFollower(running_quorum(**live))) as follower:
-            state = ShellState(root(follower.catch_up()), redaction)
-            click.echo(f"{follower.position}.", err=True)
-            _serve(state, command, lambda: read_on(follower, state))
-        return 0
-    view = (
-        load_snapshot(snapshot) if snapshot is not None else load_directory(directory or "", until)
-    )
-    _serve(ShellState(root(view), redaction), command, lambda: None)
+        explore_quorum(live, command, redact=redact)
+    else:
+        explore_files(snapshot, directory or "", until, command, redact=redact)
     return 0
-
-
-def _serve(state: ShellState, command: tuple[str, ...], refresh: Callable[[], None]) -> None:
-    """Run one command, or those that the user types: before each of these, `refresh`."""
-    if command:
-        _print(run(state, command, interactive=False))
-        return
-    click.echo("Starting...")
-    click.echo("[ Kafka Metadata Shell ]")
-    _interact(state, refresh)
-
-
-def _until(at_offset: int | None, at_time: str | None) -> Until:
-    if at_offset is not None and at_time is not None:
-        raise click.UsageError("give --at-offset or --at-time, not both")
-    if at_time is not None:
-        return Until(timestamp_ms=_time_ms(at_time, "--at-time"))
-    return NO_END if at_offset is None else Until(offset=at_offset)
-
-
-def _time_ms(text: str, name: str) -> int:
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.UsageError(
-            f"{name}: '{text}' is not a time such as 2026-11-26T12:00:00Z"
-        ) from None
-    return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
-def _point(text: str) -> Until:
-    """An offset (inclusive) or a time."""
-    if text.isascii() and text.isdigit():
-        return Until(offset=int(text))
-    return Until(timestamp_ms=_time_ms(text, _DIFF))
-
-
-def _diff(directory: str, arguments: list[str], redaction: Redaction) -> Iterator[NodeDifference]:
-    if len(arguments) not in (2, 3):
-        raise click.UsageError("diff takes two offsets or times and a path: diff FROM TO [PATH]")
-    before, after = (load_directory(directory, _point(text)) for text in arguments[:2])
-    path = arguments[2] if len(arguments) == 3 else "/image"
-    old, new = (_node(view, path) for view in (before, after))
-    if old is None and new is None:
-        raise QuorateError(f"diff: {path}: no such file or directory at either point.")
-    return differences(old, new, path, redaction)
-
-
-def _node(view: MetadataView, path: str) -> Node | None:
-    found = list(matches(root(view), absolute(path, "/")))
-    return found[0].node if found else None
-
-
-def _text_lines(found: Iterable[NodeDifference]) -> Iterator[str]:
-    for one in found:
-        if one.before is not None:
-            yield f"- {one.path}: {one.before}"
-        if one.after is not None:
-            yield f"+ {one.path}: {one.after}"
-
-
-def _print(lines: Iterable[str]) -> None:
-    for line in lines:
-        sys.stdout.write(line + "\n")
-
-
-def _interact(state: ShellState, refresh: Callable[[], None]) -> None:
-    """Read and run commands until `exit` or the end of the input."""
-    import shlex
-
-    for line in _lines(state):
-        state.history.append(line)
-        try:
-            words = shlex.split(line)
-        except ValueError as error:
-            click.echo(f"{line}: {error}")
-            continue
-        refresh()
-        _print(run(state, words, interactive=True))
-        sys.stdout.flush()  # who drives the shell by pipes waits for the answer
-        if state.ended:
-            return
-
-
-def _lines(state: ShellState) -> Iterator[str]:
-    """What the user types; a pipe is read line by line."""
-    if not sys.stdin.isatty():
-        for line in sys.stdin:
-            yield line.rstrip("\n")
-        return
-    from prompt_toolkit import PromptSession
-
-    session: PromptSession[str] = PromptSession(completer=_completer(state))
-    while True:
-        try:
-            line = session.prompt(">> ")
-        except KeyboardInterrupt:
-            continue
-        except EOFError:
-            return
-        state.width = session.output.get_size().columns
-        yield line
-
-
-def _completer(state: ShellState) -> Completer:
-    from prompt_toolkit.completion import Completer, Completion
-    from prompt_toolkit.document import Document
-
-    class Paths(Completer):
-        def get_completions(self, document: Document, _: object) -> Iterator[Completion]:
-            before = document.text_before_cursor
-            start = -len(before.rpartition(" ")[2])
-            for word in complete(state, before):
-                yield Completion(word, start, display=word.rstrip("/").rpartition("/")[2] or word)
-
-    return Paths()

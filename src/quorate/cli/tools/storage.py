@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -59,7 +57,7 @@ def random_uuid(as_json: bool) -> None:
     """Print a random uuid for a cluster id or directory id."""
     # As Kafka's `Uuid.randomUuid`: version 4, and without a leading '-', which looks like an option.
     while True:
-        raw = bytearray(secrets.token_bytes(16))
+        raw = bytearray(os.urandom(16))
         raw[6] = raw[6] & 0x0F | 0x40
         raw[8] = raw[8] & 0x3F | 0x80
         text = uuid_to_text(Uuid(bytes(raw)))
@@ -309,6 +307,8 @@ def _section(title: str, lines: Sequence[str]) -> None:
 
 def _inspect(directories: Sequence[str]) -> tuple[list[str], dict[str, str] | None, list[str]]:
     """Returns (existing directories, facts of the first meta.properties, problems)."""
+    from pathlib import Path
+
     from quorate.formats.errors import FormatError
     from quorate.formats.files import META_PROPERTIES
     from quorate.formats.meta_properties import MetaProperties, decode_meta_properties

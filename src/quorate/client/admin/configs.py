@@ -49,6 +49,8 @@ _SOURCES: Final = {int(source): source for source in ConfigEntrySource}
 _REQUEST_BYTES: Final = 48 * 1024
 _RESOURCE_BYTES: Final = 8
 """Of a resource in a request, without its name."""
+_MOST_RESOURCES: Final = 250
+"""Of one request: a broker describes the parts of a longer list at the same time."""
 
 
 class OpType(IntEnum):
@@ -126,9 +128,8 @@ class ConfigCalls(Calls):
         for resource in resources:
             by_node.setdefault(resource.node_id, []).append(resource)
         jobs = [
-            self._describe_on(node_id, asked, synonyms, documentation, defaults)
+            self._describe_on(node_id, wanted, synonyms, documentation, defaults)
             for node_id, wanted in by_node.items()
-            for asked in requests_of(wanted)
         ]
         found: dict[Resource, tuple[ConfigEntry, ...] | RequestFailedError] = {}
         for part in await self.router.gather(jobs):
@@ -145,27 +146,36 @@ class ConfigCalls(Calls):
     ) -> dict[Resource, tuple[ConfigEntry, ...] | RequestFailedError]:
         from quorate.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResponse
 
-        request = DescribeConfigsRequest(
-            resources=[
-                DescribeConfigsRequest.DescribeConfigsResource(
-                    resource_type=each.type, resource_name=each.name, configuration_keys=None
-                )
-                for each in resources
-            ],
-            include_synonyms=synonyms,
-            include_documentation=texts,
-        )
-
+        requests = [
+            DescribeConfigsRequest(
+                resources=[
+                    DescribeConfigsRequest.DescribeConfigsResource(
+                        resource_type=each.type, resource_name=each.name, configuration_keys=None
+                    )
+                    for each in part
+                ],
+                include_synonyms=synonyms,
+                include_documentation=texts,
+            )
+            for part in requests_of(resources)
+        ]
         left_out = None if defaults else ConfigEntrySource.DEFAULT_CONFIG.value
 
         async def ask() -> dict[Resource, tuple[ConfigEntry, ...] | RequestFailedError]:
-            node = await self._node(node_id)
-            answer = await self.router.ask(node, request, DescribeConfigsResponse)
+            router = self.router
+            if node_id is None:
+                answers = await router.ask_spread(requests, DescribeConfigsResponse)
+            else:
+                node = await router.node(node_id)
+                answers = [
+                    await router.ask(node, each, DescribeConfigsResponse) for each in requests
+                ]
             return {
                 Resource(ResourceType(each.resource_type), each.resource_name): item_failure(
                     each.error_code, each.error_message
                 )
                 or tuple(_entry(one) for one in each.configs if one.config_source != left_out)
+                for answer in answers
                 for each in answer.results
             }
 
@@ -293,7 +303,7 @@ def requests_of(resources: Sequence[Resource]) -> Iterator[Sequence[Resource]]:
     size = 0
     for resource in resources:
         needed = _RESOURCE_BYTES + len(resource.name)
-        if part and size + needed > _REQUEST_BYTES:
+        if part and (size + needed > _REQUEST_BYTES or len(part) == _MOST_RESOURCES):
             yield part
             part, size = [], 0
         part.append(resource)

@@ -7,7 +7,9 @@ With `bootstrap.controllers` (KIP-919) a request goes to the active controller o
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from quorate.base.errors import ErrorCode
@@ -19,6 +21,7 @@ from quorate.client.connection import (
     ConnectError,
     Connection,
     NoResponseError,
+    SentRequest,
     UnsupportedVersionError,
 )
 from quorate.client.results import (
@@ -40,6 +43,8 @@ from quorate.wire.schema import Message
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
 """Endpoint types of DescribeCluster."""
+SPREAD: Final = 4
+"""Connections that share the parts of a large call."""
 _METADATA: Final = 3
 _JITTER: Final = 0.2
 M = TypeVar("M", bound=Message)
@@ -130,6 +135,42 @@ class Router:
     async def ask_active(self, request: Message, answer: type[M], at_least: int = 0) -> M:
         """Ask the active controller, or any broker."""
         return await self.ask(await self.active(), request, answer, at_least)
+
+    async def ask_spread(self, requests: Sequence[Message], answer: type[M]) -> list[M]:
+        """Ask any node (with controllers: the active one) many things; the responses in order.
+
+        A node takes one request at a time from a connection, and a broker has a pool of threads for
+        them. So up to SPREAD connections share the requests.
+        """
+        node = await self.active()
+        if len(requests) == 1:
+            return [await self.ask(node, requests[0], answer)]
+        timeout_ms = self.config.request_timeout_ms
+        connections: list[Connection] = []
+        waiting: deque[tuple[Connection, SentRequest]] = deque()
+        found: list[M] = []
+        rest = iter(requests)
+
+        async def send(connection: Connection) -> None:
+            request = next(rest, None)
+            if request is not None:
+                sent = await self._io.run(connection, partial(connection.send, request, timeout_ms))
+                waiting.append((connection, sent))
+
+        try:
+            # Not `node` itself: another call may use it between a request and its response.
+            for _ in range(min(SPREAD, len(requests))):
+                connections.append(await self._made(node.address))
+                await send(connections[-1])
+            while waiting:
+                connection, sent = waiting.popleft()
+                work = partial(connection.receive, sent, answer)
+                found.append(await self._io.run(connection, work))
+                await send(connection)
+        finally:
+            for connection in connections:
+                connection.close()
+        return found
 
     async def gather(self, jobs: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
         """The results of calls to several nodes, at the same time where the Io can.
@@ -304,14 +345,8 @@ class Router:
         found = self._open.get(address)
         if found is not None:
             return found
-        config = self.config
-        made = await self._io.run(
-            None,
-            lambda: Connection(
-                address, config.client_id, config.connect_timeout_ms, config.security
-            ),
-        )
-        if not config.controllers and not made.serves(_METADATA):
+        made = await self._made(address)
+        if not self.config.controllers and not made.serves(_METADATA):
             made.close()
             raise MismatchedEndpointTypeError(
                 ErrorCode.MISMATCHED_ENDPOINT_TYPE,
@@ -322,6 +357,15 @@ class Router:
         if kept is not made:  # another call connected meanwhile
             made.close()
         return kept
+
+    async def _made(self, address: Address) -> Connection:
+        config = self.config
+        return await self._io.run(
+            None,
+            lambda: Connection(
+                address, config.client_id, config.connect_timeout_ms, config.security
+            ),
+        )
 
     def _drop(self, connection: Connection) -> None:
         connection.close()
