@@ -71,7 +71,7 @@ class Tools:
 def alike(text, home):
     """Without what differs between two runs of the same tool: directories, random ids.
 
-    Also which of two directories is named first, by chance in Java.
+    Also which of two directories is named first, at random in Java.
     """
     text = re.sub(r"(?<=Log directory ).*/[ab](?= is already)", "<either>", text)
     text = text.replace(str(home), "<home>")

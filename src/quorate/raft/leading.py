@@ -160,7 +160,7 @@ def _linger(s: RaftState, role: Leader, request: FetchRequest, response: FetchRe
 
     A voter acknowledges records before they are committed, so it does not need the high watermark
     soon. While its Fetch is parked, the next record is sent at once instead of after a round trip.
-    A leader that resigns or shuts down answers at once: the news would be lost.
+    A leader that resigns or shuts down answers at once: the voter would not learn of it.
     """
     ms = s.config.high_watermark_linger_ms
     if (
@@ -370,7 +370,7 @@ def _send_begin(s: RaftState, role: Leader) -> None:
 
     It repeats for the whole epoch (`LeaderState.beginQuorumEpochTimer`): a voter that restarted
     with other listeners, or that knows no bootstrap server, finds its leader only so. Voters at whose
-    endpoint nobody has answered yet get it too (`reachability`).
+    endpoint no node has answered yet get it too (`reachability`).
     """
     period = s.config.fetch_timeout_ms // 2
     for key in sorted({*role.progress.silent(period, s.now), *probed(s, role)}):
