@@ -302,7 +302,7 @@ def _flat(
         largest = quorums[sizes[-1]]
         beside = run(measure(largest.connect, 16, turn)).rate
         for system in quorums.values():
-            wait_for(partial(_rests, system), "the snapshots to be written", 300)
+            wait_for(partial(_is_idle, system), "the snapshots to be written", 300)
         found = {size: [0.0] * turns for size in sizes}
         for number in range(turns):
             for size, system in quorums.items():
@@ -321,7 +321,7 @@ def _flat(
     return report
 
 
-def _rests(system: System) -> bool:
+def _is_idle(system: System) -> bool:
     """Whether no node of it has more to do, over half a second, than stay in touch."""
     before = sum(map(cpu_seconds, system.nodes.values()))
     time.sleep(0.5)

@@ -124,14 +124,14 @@ def _writing(port: int, first: int) -> Iterator[None]:
     """RATE records a second, ten times a second, until the block ends."""
     ended = threading.Event()
 
-    def go_on() -> None:
+    def write_more() -> None:
         number, due = first, time.monotonic()
         while not ended.is_set():
             write(port, number, RATE // 10)
             number, due = number + RATE // 10, due + 0.1
             ended.wait(max(due - time.monotonic(), 0))
 
-    thread = threading.Thread(target=go_on)
+    thread = threading.Thread(target=write_more)
     thread.start()
     try:
         yield

@@ -1,14 +1,14 @@
-"""Draws docs/states.md from the core's table of legal moves: python tools/draw_states.py"""
+"""Draws docs/states.md from the core's table of legal transitions: python tools/draw_states.py"""
 
 from pathlib import Path
 
 from quorate.raft.roles import LEGAL_TRANSITIONS, Unattached
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "states.md"
-HEAD = """# The roles of a replica and the legal moves between them
+HEAD = """# The roles of a replica and the legal transitions between them
 
 Drawn by `python tools/draw_states.py` from `LEGAL_TRANSITIONS` in `src/quorate/raft/roles.py`.
-A move that is not here is a broken invariant and stops the replica.
+A transition that is not here is a broken invariant and stops the replica.
 What a role means: [glossary](glossary.md).
 
 ```mermaid

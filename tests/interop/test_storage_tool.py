@@ -71,7 +71,7 @@ class Tools:
 def alike(text, home):
     """Without what differs between two runs of the same tool: directories, random ids.
 
-    Also which of two directories is named first, by chance in Java. Kafka prints the salts and keys of
+    Also which of two directories is named first, at random in Java. Kafka prints the salts and keys of
     SCRAM credentials; ours are hidden.
     """
     text = re.sub(r"(salt|storedKey|serverKey)=\[[-\d, ]+\]", r"\1=[hidden]", text)

@@ -63,7 +63,7 @@ def test_describe(quorum, leader, words):
 
 
 def sorted_rows(text):
-    """Lines with blanks squeezed; the rows of a table sorted, for their order is by chance."""
+    """Lines with blanks squeezed; the rows of a table sorted, for their order is random."""
     lines = [re.sub(r"[ \t]+", " ", line).strip() for line in text.splitlines()]
     return sorted(lines)
 

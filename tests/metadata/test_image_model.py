@@ -77,7 +77,7 @@ class LoaderMachine(RuleBasedStateMachine):
 
     @rule(found=st.lists(any_records, min_size=1, max_size=6), new_epoch=st.booleans())
     def feed(self, found, new_epoch):
-        """A batch of random records; one that does not fit spoils all of it."""
+        """A batch of random records; one that does not fit invalidates all of it."""
         self.epoch += new_epoch
         base = self.loader.next_offset
         batch = LogBatch(base, base + len(found) - 1, self.epoch, 1000 + base, found)

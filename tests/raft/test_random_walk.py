@@ -1,4 +1,4 @@
-"""Random walks keep Raft's invariants, and find planted bugs."""
+"""Random walks keep Raft's invariants, and find mutants."""
 
 from __future__ import annotations
 

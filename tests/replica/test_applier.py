@@ -157,15 +157,15 @@ SNAPSHOT = Log([[b"a value", b"another"], [b"c"]]).snapshot(3)
 )
 def test_a_bit_of_a_snapshot_that_rots_before_it_is_loaded_is_found(bit, slice_bytes):
     """It was sound when it was recovered; nothing of its batch comes to the machine."""
-    spoiled = bytearray(SNAPSHOT)
-    spoiled[bit // 8] ^= 1 << bit % 8
+    damaged = bytearray(SNAPSHOT)
+    damaged[bit // 8] ^= 1 << bit % 8
     machine = Nibbler()
     applier, id = Applier(machine), OffsetAndEpoch(3, 1)
     applier.load(id)
     with pytest.raises(StorageError, match=r"00000000000000000003-0000000001\.checkpoint: .*byte"):
-        for position in range(0, len(spoiled), slice_bytes):
+        for position in range(0, len(damaged), slice_bytes):
             applier.advance(3, Tail(3), 1, [])
-            data = bytes(spoiled[position : position + slice_bytes])
-            applier.took(SnapshotRead(1, len(spoiled), data))
+            data = bytes(damaged[position : position + slice_bytes])
+            applier.took(SnapshotRead(1, len(damaged), data))
     assert machine.kept in ([], [b"a value", b"another", b"c"])
     assert applier.loading == id

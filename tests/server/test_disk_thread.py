@@ -159,16 +159,16 @@ def test_closing_performs_what_is_queued():
 def test_writing_a_snapshot_pauses_twice_as_long_as_it_works():
     class Closing(threading.Event):
         def wait(self, timeout=None):
-            rests.append(timeout)
+            pauses.append(timeout)
             return self.is_set()
 
-    rests, worked = [], [0.0]
+    pauses, worked = [], [0.0]
     closing = Closing()
     pace = SnapshotThrottle(closing, lambda: worked[0])
     for work in (0.0004, 0.0004, 0.0004, 0.004, 3.0):
         worked[0] += work
         pace.pause()
-    assert rests == pytest.approx([0.0024, 0.008, 0.05])
+    assert pauses == pytest.approx([0.0024, 0.008, 0.05])
     closing.set()
     with pytest.raises(SnapshotAbandonedError, match="stopping"):
         pace.pause()

@@ -32,7 +32,7 @@ class FakeLoop:
 
 @pytest.mark.parametrize(
     ("note", "level"),
-    [("news", logging.INFO), (Warn("hm"), logging.WARNING), (Fault("no"), logging.ERROR)],
+    [("info", logging.INFO), (Warn("hm"), logging.WARNING), (Fault("no"), logging.ERROR)],
 )
 def test_the_level_of_a_note(note, level):
     assert level_of(note) == level
@@ -42,14 +42,14 @@ def test_the_level_warning_hides_information(capsys):
     kept = logs.LOG.handlers[:], logs.LOG.level, logs.LOG.propagate
     try:
         logs.configure(1, level="WARNING")
-        for note in ("news", Warn("repaired"), Fault("broken")):
+        for note in ("info", Warn("repaired"), Fault("broken")):
             logs.LOG.log(level_of(note), "%s", note)
     finally:
         logs.LOG.handlers[:], logs.LOG.level, logs.LOG.propagate = kept
         logging.getLogger("asyncio").handlers.clear()
     logged = capsys.readouterr().err
     assert "WARNING node 1: repaired" in logged and "ERROR node 1: broken" in logged
-    assert "news" not in logged
+    assert "info" not in logged
 
 
 @pytest.mark.parametrize("style", ["human", "json"])

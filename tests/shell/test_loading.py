@@ -120,7 +120,7 @@ def torn_before_the_last(folder):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "until", "message"),
+    ("damage", "until", "message"),
     [
         (damaged, Until(), "checksum"),
         (without_the_middle, Until(), "the records from 4 are in no snapshot"),
@@ -129,9 +129,9 @@ def torn_before_the_last(folder):
         (None, Until(offset=10), "ends at offset 9"),
     ],
 )
-def test_what_cannot_be_shown_is_an_error_that_says_where(folder, spoil, until, message):
-    if spoil is not None:
-        spoil(folder)
+def test_what_cannot_be_shown_is_an_error_that_says_where(folder, damage, until, message):
+    if damage is not None:
+        damage(folder)
     with pytest.raises(QuorateError, match=message):
         load_directory(str(folder), until)
 

@@ -32,7 +32,7 @@ def counting() -> Node:
     return leader
 
 
-def falls(leader: Node, other: int, offset: int, *notes: str, beside: int = 0) -> None:
+def regresses(leader: Node, other: int, offset: int, *notes: str, beside: int = 0) -> None:
     """It fetches there, and is taken at its word."""
     rows = leader.state.role.progress.voters
     if other in rows:
@@ -46,36 +46,36 @@ def falls(leader: Node, other: int, offset: int, *notes: str, beside: int = 0) -
 def test_a_restored_disk_that_no_node_detects() -> None:
     leader = counting()
     with broken(REPORTED, "voter 2-AAAAAAAAAAAAAAAAAAAAAg has acknowledged 3"):
-        falls(leader, 2, 2)
+        regresses(leader, 2, 2)
 
 
 def test_a_restored_disk_of_another_voter_is_separate() -> None:
     leader = counting()
-    falls(leader, 2, 2, f"{key(2)} fetches at 2, having acknowledged 3: {LOST_RECORDS}")
+    regresses(leader, 2, 2, f"{key(2)} fetches at 2, having acknowledged 3: {LOST_RECORDS}")
     with broken(REPORTED):
-        falls(leader, 3, 2)
+        regresses(leader, 3, 2)
 
 
 def test_it_is_reported_once_in_a_minute() -> None:
     leader = counting()
-    falls(leader, 2, 2, duplicate_replica(key(2), "it goes to and fro"), beside=1)
+    regresses(leader, 2, 2, duplicate_replica(key(2), "it goes to and fro"), beside=1)
     leader.state.role = replace(leader.state.role, check_deadline=1 << 40, begin_deadline=1 << 40)
-    falls(leader, 2, 1)
+    regresses(leader, 2, 1)
     leader.fake.checks.restored_disks._reported_ms[1, key(2)] = leader.state.now - 60_000
     with broken(REPORTED):
-        falls(leader, 2, 0)
+        regresses(leader, 2, 0)
 
 
 def test_which_voters_need_not_be_reported() -> None:
     leader = counting()
-    falls(leader, 4, 0)  # an observer has acknowledged nothing
-    falls(leader, 2, 2, beside=1)  # what came before in the same step may have been higher
-    falls(leader, 2, 2)
+    regresses(leader, 4, 0)  # an observer has acknowledged nothing
+    regresses(leader, 2, 2, beside=1)  # what came before in the same step may have been higher
+    regresses(leader, 2, 2)
     leadership = leader.state.role
     leader.state.role = Resigned(9_000, set())
     leader.step()
     leader.state.role = leadership
-    falls(leader, 2, 0)  # a new leadership has heard nothing yet
+    regresses(leader, 2, 0)  # a new leadership has heard nothing yet
 
 
 def test_a_report_in_the_step_of_a_resignation_counts() -> None:
@@ -88,4 +88,4 @@ def test_a_report_in_the_step_of_a_resignation_counts() -> None:
     )
     leader.state.role = leadership
     leader.step()
-    falls(leader, 2, 2)
+    regresses(leader, 2, 2)

@@ -52,7 +52,7 @@ def asks(found: Node, other: int, until: int) -> None:
     found.state.requests.by_node[other] = SimpleNamespace(expires_ms=until)
 
 
-def rests(found: Node, other: int, until: int) -> None:
+def backs_off(found: Node, other: int, until: int) -> None:
     found.state.requests.backoff_until[other] = until
 
 
@@ -124,8 +124,8 @@ def test_a_follower_whose_leader_is_no_longer_backed_off() -> None:
     """Another may be asked earlier; a node with a longer backoff does not count."""
     found = follower()
     asks(found, 2, 0)
-    rests(found, 2, 20)
-    rests(found, 3, 10)
+    backs_off(found, 2, 20)
+    backs_off(found, 3, 10)
     sleeps_no_longer(found, 20, "it may fetch")
 
 
@@ -157,7 +157,7 @@ def test_an_unattached_replica_that_sends_no_fetch() -> None:
     found.state.requests.bootstrap = ((2, HERE),)
     with broken(WAKES, "as unattached; in 0 ms it may fetch"):
         found.step(wake_at_ms=2)
-    rests(found, 2, 20)
+    backs_off(found, 2, 20)
     sleeps_no_longer(found, 20, "it may fetch")
 
 
@@ -166,7 +166,7 @@ def test_a_candidate_that_sends_no_vote_request(role: type) -> None:
     ballot = Ballot(ALL, {1})
     found = node(role(ballot, 800))
     asks(found, 2, 600)
-    rests(found, 3, 700)
+    backs_off(found, 3, 700)
     sleeps_no_longer(found, 600, "it sends to node 2 again")
     ballot.record(2, True)
     sleeps_no_longer(found, 700, "it sends to node 3 again")
@@ -182,7 +182,7 @@ def test_a_candidate_that_lost_sends_no_request() -> None:
 def test_a_resigned_leader_notifies_the_other_voters() -> None:
     found = node(Resigned(800, {2}))
     found.fake.checks.epoch_notifications._resigned[1] = found.epoch  # all were notified once
-    rests(found, 2, 20)
+    backs_off(found, 2, 20)
     sleeps_no_longer(found, 20, "it sends to node 2 again")
     found.state.durable.election_is_durable = False
     sleeps_no_longer(found, 800, "its election timeout ends")

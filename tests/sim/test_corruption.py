@@ -8,7 +8,7 @@ import pytest
 
 from quorate.formats.batch import encode_batch
 from quorate.sim.prng import Prng
-from quorate.sim.world.corruption import lose, misdirect, rot_offset
+from quorate.sim.world.corruption import corrupt_offset, lose, misdirect
 from quorate.storage.memory import MemoryDisk
 
 OLD = "00000000000000000084-0000000001.checkpoint"
@@ -82,7 +82,7 @@ def test_a_bit_that_rots_in_a_base_offset_leaves_all_else() -> None:
         disk = MemoryDisk()
         disk.put(FIRST, whole)
         assert (
-            rot_offset(disk, Prng(seed, "test"))
+            corrupt_offset(disk, Prng(seed, "test"))
             == f"a bit of the base offset of the batch at byte 0 of {FIRST}"
         )
         found = disk.content(FIRST)

@@ -357,6 +357,6 @@ def test_faults_are_counted(coverage: Coverage) -> None:
     coverage.fault("kill", (2, 10))
     coverage.fault("interrupted", (1, "roll"))
     assert coverage.coverage["interrupted: roll"] == 1
-    coverage.refused(None, "rotten")  # type: ignore[arg-type]
+    coverage.refused(None, "damaged")  # type: ignore[arg-type]
     assert coverage.coverage["fault: kill"] == 2
     assert coverage.coverage["recovery refused a damaged disk"] == 1

@@ -91,7 +91,7 @@ def test_each_is_reported_when_it_is_interrupted_in_its_middle(operation: str) -
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_power_cut_is_aimed_at_it(operation: str) -> None:
     place = Place()
-    place.operations.dark = operation, 1
+    place.operations.power_cut_after = operation, 1
     with pytest.raises(PowerCutError):
         place.do(operation)
     assert place.reported[operation] == 1
@@ -99,7 +99,7 @@ def test_a_power_cut_is_aimed_at_it(operation: str) -> None:
 
 def test_the_fault_fires_once_at_its_operation() -> None:
     place = Place()
-    place.operations.dark = "clean", 1
+    place.operations.power_cut_after = "clean", 1
     place.do("truncate")
     place.do("replace")
     assert not place.reported
@@ -112,7 +112,7 @@ def test_a_truncation_is_left_between_two_segments() -> None:
     left = 0
     for steps in range(1, 200):
         place = Place()
-        place.operations.dark = "truncate", steps
+        place.operations.power_cut_after = "truncate", steps
         try:
             place.do("truncate")
         except PowerCutError:
@@ -126,7 +126,7 @@ def test_a_truncation_is_left_between_two_segments() -> None:
 
 def test_after_a_truncation_the_power_fails_in_the_next_operation() -> None:
     place = Place()
-    place.operations.dark = "truncate", 25
+    place.operations.power_cut_after = "truncate", 25
     place.do("truncate")
     with pytest.raises(PowerCutError):
         for base in range(1, 30):

@@ -239,7 +239,7 @@ def test_an_invariant_can_be_broken(invariant: str) -> None:
 
 
 def test_a_later_leader_must_have_what_an_older_one_commits() -> None:
-    """Two leaders know of each other's epochs only by chance: the invariant covers both."""
+    """Two leaders know of each other's epochs only at random: the invariant covers both."""
     before = replica(1, (A, B), role="leader", epoch=1, high_watermark=1)
     after = replica(1, (A, B), role="leader", epoch=1, high_watermark=2)
     newer = replica(2, (A,), role="leader", disk=(A, B))

@@ -233,7 +233,7 @@ def _crashed_at(step: int) -> bool:
 
 # -- observers and voters --------------------------------------------------------------------------
 @against(planted.never_rest_after_the_fetch_timeout)
-def an_observer_of_a_silent_leader_rests() -> None:
+def an_observer_of_a_silent_leader_backs_off() -> None:
     """KAFKA-19605: the fetch timer of an observer, once over, was waited for again and again with
     no time in between. It must sleep from one request to the next: stepped whenever it asks to be,
     it asks one peer at a time and takes few steps a second, however long no node answers."""

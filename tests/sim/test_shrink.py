@@ -270,7 +270,7 @@ def test_a_node_less() -> None:
     assert without_node(Plan(voters=1, observers=2), 1) is None
 
 
-# -- with planted bugs ---------------------------------------------------------------------------
+# -- with mutants ----------------------------------------------------------------------------------
 # Plans in which the mutant fails, with much that it does not need.
 LOSSY = """\
 format 1

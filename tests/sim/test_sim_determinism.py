@@ -77,7 +77,7 @@ def test_without_one_fault_event_the_others_draw_the_same() -> None:
         run_plan(Plan(seed=9, duration_ms=8000, fault_events=kept), [faults])
         seen_faults.append([seen for seen in faults.seen if seen[0] != "jump"])
     assert seen_faults[0] == seen_faults[1]
-    assert any(kind == "spoiled" for kind, _ in seen_faults[0])
+    assert any(kind == "damaged" for kind, _ in seen_faults[0])
 
 
 def test_a_saved_plan_runs_as_its_seed() -> None:

@@ -225,7 +225,7 @@ def test_what_cannot_be_read_is_named(text: str, says: str) -> None:
         parse_plan(text)
 
 
-# -- chance --------------------------------------------------------------------------------------
+# -- random numbers --------------------------------------------------------------------------------------
 def test_streams_of_the_prng_are_independent() -> None:
     one, other = Prng(1, "link", 1, 2), Prng(1, "link", 2, 1)
     assert [one.random() for _ in range(3)] != [other.random() for _ in range(3)]

@@ -239,13 +239,13 @@ def test_an_operator_insists_until_the_upgrade_is_done(times: int, is_done: int)
 def test_a_static_voter_with_a_damaged_disk_stays_down() -> None:
     _, diary = live(world(FaultEvent(4000, "rot", (2, 700)), static=True))
     assert diary.count["wiped"] == 0
-    assert diary.count["spoiled"] == 1
+    assert diary.count["damaged"] == 1
 
 
 def test_no_majority_of_disks_is_damaged() -> None:
     fault_events = [FaultEvent(3000 + 10 * i, "rot", (1 + i % 3, 500)) for i in range(9)]
     _, diary = live(world(*fault_events))
-    assert diary.count["spoiled"] >= 1 and diary.count["not spoiled"] >= 1
+    assert diary.count["damaged"] >= 1 and diary.count["not damaged"] >= 1
 
 
 def test_rot_is_found_and_the_disk_replaced() -> None:
@@ -278,7 +278,7 @@ def test_messages_that_misbehave() -> None:
     )
     for wire in (False, True):
         _, diary = live(world(network=network, wire=wire, duration_ms=15_000))
-        for kind in ("lost", "duplicated", "held", "reordered", "reset by chance", "corrupted"):
+        for kind in ("lost", "duplicated", "held", "reordered", "reset at random", "corrupted"):
             assert diary.count[kind] > 1, kind
 
 

@@ -73,8 +73,8 @@ def test_only_a_plan_is_a_world() -> None:
 
 def test_the_file_of_an_outcome_replays_it() -> None:
     plan = Plan(seed=3, voters=2, duration_ms=300, fault_events=(FaultEvent(70, "kill", (0, 5)),))
-    text = world_text(run_plan(plan, checked()), "Found by chance.\nFixed.")
-    assert text.startswith("# Found by chance.\n# Fixed.\nformat 7\nseed 3\n")
+    text = world_text(run_plan(plan, checked()), "Found at random.\nFixed.")
+    assert text.startswith("# Found at random.\n# Fixed.\nformat 7\nseed 3\n")
     assert parse_world(text, "x").plan == plan
     assert run_scenario(text, "x").text == text and not run_scenario(text, "x").differences
     failure = Failure("liveness", "nobody\n  leads", 80, 9)

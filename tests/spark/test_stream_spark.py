@@ -197,11 +197,18 @@ def test_a_cluster_that_is_silent_at_the_end_of_a_job_is_reported(spark, quorum,
     node.kill()
     words = {"table_format": "parquet", "every_s": 0.5}
     summary = follow_clusters(
-        spark, both(quorum, other), warehouse, **words, notify=start_it, go_on=lambda: not come()
+        spark,
+        both(quorum, other),
+        warehouse,
+        **words,
+        notify=start_it,
+        should_continue=lambda: not come(),
     )
     assert summary.silent == [] and other.cluster_id in summary.clusters
     assert (
-        follow_clusters(spark, both(quorum, other), warehouse, **words, go_on=lambda: False).silent
+        follow_clusters(
+            spark, both(quorum, other), warehouse, **words, should_continue=lambda: False
+        ).silent
         == []
     )
 
@@ -212,7 +219,9 @@ def test_a_cluster_that_is_silent_at_the_end_of_a_job_is_reported(spark, quorum,
         node.kill()
         return False
 
-    summary = follow_clusters(spark, both(quorum, other), warehouse, **words, go_on=stop_with_it)
+    summary = follow_clusters(
+        spark, both(quorum, other), warehouse, **words, should_continue=stop_with_it
+    )
     (silent,) = summary.silent
     assert silent.startswith("controllers other") and summary.bad
 

@@ -211,7 +211,7 @@ def test_the_fenced_time_of_a_broker_that_came_back_in_a_hole_is_unknown(spark):
         (1, at(14, 0, 3), 102, "broker unfenced", True, False),
         (2, at(8), 6, "broker fenced", False, True),
         (2, at(8, 0, 2), 7, "broker unfenced", True, False),
-        (2, at(8, 1), 8, "broker fenced", False, True),  # one that is not known spoils the sum
+        (2, at(8, 1), 8, "broker fenced", False, True),  # one that is not known invalidates the sum
         (2, at(14), 103, "broker registered", True, True),
         (2, at(14, 1), 104, "broker unfenced", True, False),
         (3, at(14), 105, "broker unfenced", True, False),

@@ -52,7 +52,7 @@ def test_no_acknowledged_record_is_lost_to_kill_nine(tmp_path):
 
 
 def run_and_kill(directory: Path, random: chance.Random) -> list[tuple[str, int]]:
-    """What a worker acknowledged before it was killed at a moment of chance."""
+    """What a worker acknowledged before it was killed at a random moment."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["quorate.storage.disk_storage", "quorate.formats.snapshot"])
     reader, writer = context.Pipe(duplex=False)

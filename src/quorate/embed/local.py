@@ -286,12 +286,12 @@ class LocalCluster:
                 _, response = decode_response(answer, key, version)
                 sender.post(inputs.Answered(correlation, response_from_wire(response, LISTENER)))
 
-        def hung_up() -> None:
+        def closed() -> None:
             if ends not in self._cut:
                 lost()
 
         if ends not in self._cut:
-            receiver.receive(frame, _PendingReply(answered, hung_up))
+            receiver.receive(frame, _PendingReply(answered, closed))
 
     # -- members ------------------------------------------------------------------------------
     def found(self, count: int) -> None:

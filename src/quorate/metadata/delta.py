@@ -60,7 +60,7 @@ class ImageDelta:
         elections: ElectionCounts | None = None,
     ) -> None:
         """touched: filled with the topics and partitions that change; elections: counts them; None:
-        nobody asks."""
+        not wanted."""
         self.image = image
         """The image so far, but for its topics."""
         self.interner = Interner() if interner is None else interner

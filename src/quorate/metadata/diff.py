@@ -1,7 +1,7 @@
 """What differs between two images: for code that keeps tables or caches in step with them.
 
 Images share what did not change, and what is the same object is not looked into. So the cost is a
-glance at each topic (or broker, resource, ...) of the parts that changed, some 10 ms for 100,000
+look at each topic (or broker, resource, ...) of the parts that changed, some 10 ms for 100,000
 topics, and more only where something differs.
 """
 

@@ -67,7 +67,7 @@ class TopicsDelta:
         touched: Touched | None = None,
         elections: ElectionCounts | None = None,
     ) -> None:
-        """touched: filled with what changes; elections: counts them; None: nobody asks."""
+        """touched: filled with what changes; elections: counts them; None: not wanted."""
         self._elections = elections
         self._touched = touched
         self._before = topics

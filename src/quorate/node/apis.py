@@ -149,7 +149,7 @@ class ApiRow:
     empty topics: what is decoded takes a hundred times its bytes. Kafka bounds a request by
     `socket.request.max.bytes` alone, as it has threads for requests; this comes on top."""
     acl: AclRule | None
-    """What an authorizer asks for; None: everybody may ask. A rule about the cluster is checked before
+    """What an authorizer asks for; None: every client may ask. A rule about the cluster is checked before
     the request is decided, another one by the decision."""
     on_arrival: Arrival | None = None
     """What a write changes at the active controller before it waits for its turn."""
@@ -294,7 +294,7 @@ def _describe_acls(host: NodeView, call: Call) -> Message:
     return describe_acls(host.image, message)
 
 
-def _heard(liveness: Liveness, request: BrokerHeartbeatRequest, now_ms: int) -> None:
+def _record_contact(liveness: Liveness, request: BrokerHeartbeatRequest, now_ms: int) -> None:
     """A heartbeat counts as contact when it arrives: the queue may be long."""
     liveness.contact(request.broker_id, request.broker_epoch, now_ms)
 
@@ -427,7 +427,7 @@ ROWS: Final[tuple[ApiRow, ...]] = (
         BROKER_HEARTBEAT,
         CLUSTER_ACTION,
         SMALL_REQUEST_BYTES,
-        on_arrival=_heard,
+        on_arrival=_record_contact,
         timeout_ms=lambda config: config.heartbeat_interval_ms // 2,
     ),
     _write(64, UNREGISTER_BROKER, ALTER, SMALL_REQUEST_BYTES),

@@ -43,7 +43,7 @@ _ALL_OPERATIONS: Final = sum(
         AclOperation.IDEMPOTENT_WRITE,
     )
 )
-"""What Kafka knows to do with a cluster; without an authorizer everybody may."""
+"""What Kafka knows to do with a cluster; without an authorizer every client may."""
 _WITH_DIRECTORIES: Final = 2
 """The version of DescribeQuorum that has directory ids and nodes."""
 

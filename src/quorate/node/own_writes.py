@@ -84,6 +84,8 @@ class OwnWrites:
             and now_ms >= register_at
             and head.cluster is not self._registered_in
         ):
+            # A registration that is refused or lost with the leadership is not reported here, so the
+            # head image alone says whether to ask again.
             if self._registrant.is_to_register(head):
                 self._register_at = now_ms + REGISTERED_WITHIN_MS
                 found.append((CONTROLLER_REGISTRATION, self._registrant.request()))
@@ -95,6 +97,7 @@ class OwnWrites:
         for task in self._periods:
             at_ms = self._task_at.get(task.name)
             if at_ms is not None and now_ms >= at_ms:
+                # Until `done` sets the next time: a second run would be decided on the same brokers.
                 del self._task_at[task.name]
                 found.append((task, None))
         return found

@@ -38,6 +38,7 @@ def _fetch(request: core.FetchRequest, version: int) -> Message:
     new = version >= _FETCH_WITH_REPLICA_STATE
     return wire.FetchRequest(
         cluster_id=request.cluster_id,
+        # KIP-903: from version 15 on ReplicaState has the id, and the old field keeps its default.
         replica_id=-1 if new else request.replica.id,
         replica_state=wire.FetchRequest.ReplicaState(replica_id=request.replica.id if new else -1),
         max_wait_ms=request.max_wait_ms,
@@ -123,6 +124,8 @@ def _end_epoch(request: core.EndQuorumEpochRequest, version: int) -> Message:
     partition = data(
         leader_id=request.leader.leader_id,
         leader_epoch=request.leader.epoch,
+        # KIP-853: version 0 has the ids alone, version 1 the directory ids too. The codec writes the
+        # list that the version has.
         preferred_successors=[key.id for key in request.preferred_candidates],
         preferred_candidates=[
             data.ReplicaInfo(candidate_id=key.id, candidate_directory_id=key.directory_id)

@@ -46,7 +46,7 @@ from quorate.raft.values import ControlState, ElectionState, RaftConfig, Recover
 
 
 class RaftCore:
-    """One replica's consensus, without clock, chance, disk or network.
+    """One replica's consensus, without clock, random source, disk or network.
 
     `election` and `log` are what the driver found on disk; both are durable. `random` gives
     floats in [0, 1). Raises QuorateError where the log and its snapshots do not fit together.

@@ -73,6 +73,7 @@ def handle(s: RaftState, event: Event) -> None:
         _send_failed(s, event)
     elif isinstance(event, ConnectionLost):
         _connection_lost(s, event.node_id)
+    # The seq first: the write is done, also where it installed nothing (S7, S8 of `following`).
     elif isinstance(event, SnapshotInstalled):
         _persisted(s, event.seq)
         following.on_installed(s, event)

@@ -1,4 +1,23 @@
-"""Votes and pre-votes, asked and answered (KIP-595, KIP-996; `KafkaRaftClient`)."""
+"""Elections: pre-votes and votes, sent and answered (KIP-595, KIP-996; `KafkaRaftClient`).
+
+E1. A voter suspects that the leader is gone. Its fetch or election timer expires
+    (`following.poll_follower`), the connection breaks (`transitions.suspect_leader`), or the
+    leader ends its epoch (`epochs.on_end`).
+E2. The voter becomes Prospective and sends pre-votes. Epoch and vote stay, nothing is stored.
+E3. A receiver grants a pre-vote to a log as long as its own, unless it hears from its leader. A
+    pre-vote promises nothing, so the receiver stores nothing.
+E4. With a majority of pre-votes the voter becomes Candidate: it stores the next epoch and a vote
+    for itself. Without one it returns to the known leader, or to Unattached.
+E5. First durable wait: the Candidate sends Vote, and counts its own vote, only when its
+    quorum-state and log are durable.
+E6. Second durable wait: a receiver stores its vote, and `Outbox.reply` holds the response back
+    until the vote is durable. Each voter votes once in an epoch, also after a crash.
+E7. With a majority of votes the Candidate becomes Leader (`transitions.become_leader`). It answers
+    Fetch when this is durable (`leading.on_election_durable`).
+E8. After a refusing majority, or at the election timeout, it becomes Prospective again: E2. Voters
+    that split the vote retry in the order of their ids.
+E9. A message with a higher epoch ends the election at each step (`epochs.maybe_transition`).
+"""
 
 from __future__ import annotations
 
@@ -37,22 +56,28 @@ from quorate.raft.values import ElectionState
 def on_vote(s: RaftState, reply_to: int, request: VoteRequest) -> None:
     """`KafkaRaftClient.handleVoteRequest`, in its order.
 
-    1. Cluster id.  2. Log end and epoch of the candidate are possible, its epoch is not older.
-    3. A higher epoch is adopted, also from a pre-vote.  4. The request is for this voter key.
-    5. Decide (`grants`).  6. Store the vote, then answer: `Outbox.reply` holds the answer back
-    until the vote is durable.
+    1. Check the cluster id.
+    2. Check that log end and epoch of the candidate are possible, and that its epoch is not older.
+    3. Adopt a higher epoch, also from a pre-vote.
+    4. Check that the request is for this voter key.
+    5. Decide (`grants`): E3 of the module.
+    6. Store the vote, then answer: E6.
 
     The candidate need not be in this replica's voter set: it may be a voter in a newer set, which
     this replica has not fetched (KIP-853).
     """
+    # 1.
     if wrong_cluster(s, request.cluster_id):
         s.out.reply(reply_to, bare_refusal(request, ErrorCode.INCONSISTENT_CLUSTER_ID))
         return
+    # 2.
     if error := _vote_error(s, request):
         refuse(s, reply_to, request, error)
         return
+    # 3. E9, also where this node then refuses: Raft's rule for every message.
     if request.epoch > s.epoch:
         become_unattached(s, request.epoch)
+    # 4. The candidate may know this voter by the directory id of a replaced disk (KIP-853).
     if not is_my_key(s, request.voter):
         refuse(s, reply_to, request, ErrorCode.INVALID_VOTER_KEY)
         return
@@ -63,12 +88,14 @@ def on_vote(s: RaftState, reply_to: int, request: VoteRequest) -> None:
         s.warn_sparingly(f"vote {request.epoch}", text)
         refuse(s, reply_to, request, ErrorCode.UNKNOWN_SERVER_ERROR)
         return
+    # 5.
     _expire_fetched_leader(s)
     # Raft, section 5.4.1: compare the last epochs first, then the lengths. A longer log of an
     # older epoch may lack committed records.
     mine = s.log.end
     up_to_date = (request.last_epoch, request.last_offset) >= (mine.epoch, mine.offset)
     granted = grants(s.role, s.election, request.candidate, up_to_date, request.pre_vote)
+    # 6. E6. The response below waits in the Outbox until this is durable.
     if granted and not request.pre_vote and s.election.voted is None:
         _vote(s, request.candidate)
     kind = "pre-vote" if request.pre_vote else "vote"
@@ -165,7 +192,10 @@ def _vote(s: RaftState, key: ReplicaKey) -> None:
 def on_vote_response(
     s: RaftState, flight: InFlightRequest, request: VoteRequest, response: VoteResponse
 ) -> bool:
-    """`KafkaRaftClient.handleVoteResponse`."""
+    """Count a vote or pre-vote (`KafkaRaftClient.handleVoteResponse`); False: back off from the peer.
+
+    A ballot that is lost ends the round (E4, E8). The next poll acts on one that is won.
+    """
     role, to = s.role, flight.to
     if response.error == ErrorCode.UNSUPPORTED_VERSION and request.pre_vote:
         return no_pre_vote(s, to)
@@ -183,10 +213,11 @@ def on_vote_response(
     if isinstance(role, Prospective) != request.pre_vote:
         return True
     role.ballot.record(to, response.granted)
+    # E4.
     if isinstance(role, Prospective) and role.ballot.lost:
         _after_lost_pre_vote(s, role, "pre-vote lost")
     elif isinstance(role, Candidate) and role.ballot.lost:
-        # Kafka waits out the rest of the election timeout. The vote was split between voters that
+        # E8. Kafka waits out the rest of the election timeout. The vote was split between voters that
         # suspected the leader together, so retry soon, staggered by rank.
         pause = suspicion_backoff_ms(s, 1) + RANK_STEP_MS * election_rank(s, -1)
         role.election_deadline = min(role.election_deadline, s.now + pause)
@@ -212,6 +243,7 @@ def _after_lost_pre_vote(s: RaftState, role: Prospective, why: str) -> None:
 
 def poll_prospective(s: RaftState, role: Prospective) -> int:
     """Start the election, give up, or send pre-votes. Returns the time of the next poll (ms)."""
+    # E4.
     if role.ballot.won:
         become_candidate(s)
         return s.now
@@ -224,13 +256,15 @@ def poll_prospective(s: RaftState, role: Prospective) -> int:
 
 def poll_candidate(s: RaftState, role: Candidate) -> int:
     """Become leader, give up, or send votes. Returns the time of the next poll (ms)."""
-    # The own vote counts only once quorum-state is durable. Otherwise a crash would forget it and
+    # E5. The own vote counts only once quorum-state is durable. Otherwise a crash would forget it and
     # the restarted node could vote for another candidate in this epoch.
     if s.durable.election_is_durable:
         role.ballot.record(s.me.id, True)
+    # E7.
     if role.ballot.won:
         become_leader(s, role.ballot.granted)
         return s.now
+    # E8. A pre-vote first: a candidate that cannot win must not raise the epoch again and again.
     if s.now >= role.election_deadline and s.shutdown_deadline is None:
         become_prospective(s, "election timed out")
         return s.now
@@ -239,7 +273,7 @@ def poll_candidate(s: RaftState, role: Candidate) -> int:
 
 
 def _ask(s: RaftState, ballot: Ballot, *, pre_vote: bool) -> None:
-    """Send Vote to the voters that have not answered.
+    """Send Vote to the voters that have not answered (E2, E5).
 
     The request claims a log end and, in a real election, the own vote. Both must be durable first:
     a voter that grants relies on this replica still having that log after a crash.

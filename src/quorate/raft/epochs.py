@@ -84,7 +84,7 @@ def maybe_transition(s: RaftState, leader: LeaderAndEpoch, given: Listeners) -> 
             "quorum of this cluster id: stop that node unless this one is the wrong one",
         )
         return False
-    # Only more endpoints are news, as in `KafkaRaftClient.maybeTransition`: a repeated
+    # Only more endpoints change anything, as in `KafkaRaftClient.maybeTransition`: a repeated
     # BeginQuorumEpoch must not restart the fetch timer of a follower that cannot fetch.
     if usable and len(endpoints) > len(s.leader_endpoints):
         if isinstance(s.role, Follower):
@@ -233,7 +233,7 @@ def on_end(s: RaftState, reply_to: int, request: EndQuorumEpochRequest) -> None:
         position = successor_position(request.preferred_candidates, s.me)
         total = len(request.preferred_candidates)
         wait = election_backoff(s.config.election_backoff_max_ms, position, total)
-        # The formula would give everybody the maximum.
+        # The formula would give every voter the maximum.
         if total == 0:
             wait = election_stagger_ms(s)
         role.fetch_deadline = s.now + wait

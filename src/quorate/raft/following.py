@@ -1,4 +1,23 @@
-"""The follower and the observer: fetch, append, truncate, download snapshots, find the leader."""
+"""The follower and the observer: fetch, append, truncate, download snapshots, find the leader.
+
+A snapshot from the leader (KIP-630), from the Fetch to the log that starts there:
+
+S1. The leader's log starts after the offset of a Fetch, or the follower is empty: the response
+    names the leader's newest snapshot (`leading._answer`).
+S2. The follower checks the id and begins a download (`_begin_download`).
+S3. It sends FetchSnapshot for one chunk after the other (`_next_request`). Each chunk restarts the
+    fetch timer (`_take_chunk`).
+S4. The disk writes the chunk to a file with the suffix `.part` (`SnapshotStore.write_chunk`). No
+    chunk is synced: a crash loses the download, and S1 follows again.
+S5. With the last chunk the core orders InstallSnapshot. Until the result the follower neither
+    fetches nor starts an election (`RaftState.installing`).
+S6. The disk makes all earlier writes durable, then verifies, syncs and renames the file, drops the
+    log and starts it anew at the snapshot (`DiskWriter`, `DiskStorage.install_snapshot`).
+S7. The replica restarts its tail and loads the snapshot into the state machine. The core takes its
+    voters and its end, which is committed (`on_installed`).
+S8. A damaged or older file is dropped before the log is touched. After a backoff S1 follows again
+    (`on_install_failed`).
+"""
 
 from __future__ import annotations
 
@@ -56,14 +75,18 @@ def on_fetch_response(s: RaftState, flight: InFlightRequest, response: FetchResp
         # Only the leader answers with NONE, so its endpoints replace the known ones. It names the
         # listener of this connection only; the other endpoints stay.
         role.leader_endpoints = updated(role.leader_endpoints, response.leader_endpoints)
+    # 2.
     if response.diverging is not None and response.diverging.epoch >= 0:
         well = _truncate(s, response.diverging)
+    # 3.
     elif response.snapshot_id is not None and max(response.snapshot_id) >= 0:
         well = _begin_download(s, role, response.snapshot_id)
+    # 4.
     else:
         well = _append(s, response)
         if well:
             _follow_high_watermark(s, response.high_watermark)
+    # 5.
     if well:
         role.leader_high_watermark = max(role.leader_high_watermark, response.high_watermark)
         on_successful_fetch(s, role)
@@ -155,7 +178,7 @@ def _follow_high_watermark(s: RaftState, leaders: int) -> None:
 
 # -- snapshots ---------------------------------------------------------------------------------
 def _begin_download(s: RaftState, role: Follower, snapshot_id: OffsetAndEpoch) -> bool:
-    """The leader's log starts after the end of this one: download its snapshot (KIP-630)."""
+    """The leader names a snapshot instead of records: begin its download (S2)."""
     newest = s.log.newest_snapshot
     oldest_epoch = newest.epoch if newest is not None else 0
     # 1. A snapshot below what is committed here would take the log back.
@@ -190,7 +213,7 @@ def on_fetch_snapshot_response(
     1. SNAPSHOT_NOT_FOUND, or a negative id: the leader cleaned the snapshot. Abandon the download;
        the next Fetch names a newer one.
     2. A wrong id or position: abandon the download. Java stops the node.
-    3. Append the chunk; install the snapshot when it is complete.
+    3. Append the chunk; install the snapshot when it is complete (S3, S5).
     """
     if isinstance(s.role, Follower) and s.role.download is not None:
         s.role.download.unanswered = False
@@ -202,6 +225,7 @@ def on_fetch_snapshot_response(
     if not isinstance(role, Follower) or role.download is None:
         s.note("an unexpected snapshot chunk")
         return False
+    # 1. The leader is alive, so this restarts the fetch timer.
     gone = response.error == ErrorCode.SNAPSHOT_NOT_FOUND
     if gone or (response.error == ErrorCode.NONE and min(response.snapshot_id) < 0):
         s.note(f"leader {s.leader_id} no longer has snapshot {tuple(role.download.snapshot_id)}")
@@ -233,12 +257,12 @@ def _take_chunk(
         )
         _abandon(s, role)
         return False
-    # Not durable until InstallSnapshot: a crash loses the download and begins it again.
+    # S4. Not durable until InstallSnapshot: a crash loses the download and begins it again.
     s.out.write(SnapshotChunk(download.snapshot_id, download.position, chunk))
     download.position = end
     if end == response.size:
         s.out.write(InstallSnapshot(download.snapshot_id))
-        # Until SnapshotInstalled the log is neither the old nor the new one: no Fetch, no election.
+        # S5. Until SnapshotInstalled the log is neither the old nor the new one: no Fetch, no election.
         s.installing = download.snapshot_id
         role.download = None
     on_successful_fetch(s, role)
@@ -246,7 +270,7 @@ def _take_chunk(
 
 
 def on_installed(s: RaftState, event: SnapshotInstalled) -> None:
-    """The log now starts at the snapshot (`KafkaRaftLog.truncateToLatestSnapshot`).
+    """The log now starts at the snapshot (S7; `KafkaRaftLog.truncateToLatestSnapshot`).
 
     The disk worker installs it while the core runs on, so the role may have changed meanwhile.
 
@@ -258,21 +282,26 @@ def on_installed(s: RaftState, event: SnapshotInstalled) -> None:
         s.note(f"snapshot {tuple(event.snapshot_id)} installed, but not asked for: ignored")
         return
     s.installing = None
+    # 1.
     s.log.install(event.snapshot_id)
     before = s.voters.get(s.me.id)
     s.controls.reset(event.snapshot_id, event.control)
     s.durable.installed(event.snapshot_id.offset)
+    # 2.
     s.commit(event.snapshot_id.offset)
     s.note(f"log starts at snapshot {tuple(event.snapshot_id)}, voters {s.voters}")
     if before != s.voters.get(s.me.id):
         warn_of_directory_mismatch(s)
+    # 3.
     if isinstance(s.role, Follower):
         s.role.fetch_deadline = max(s.role.fetch_deadline, s.now + s.config.fetch_timeout_ms)
 
 
 def on_install_failed(s: RaftState, event: InstallFailed) -> None:
-    """The download is damaged and was dropped; the log is the old one. Fetch again after a backoff,
-    so that a defective leader is not asked in a hot loop."""
+    """The download is damaged and was dropped; the log is the old one (S8).
+
+    The next Fetch waits for a backoff, so that a defective leader is not asked in a hot loop.
+    """
     if s.installing != event.snapshot_id:
         return
     s.installing = None
@@ -317,7 +346,8 @@ def poll_follower(s: RaftState, role: Follower) -> int:
             why = "the leader ended its epoch" if role.ended else "connection to the leader lost"
         become_prospective(s, why, suspicion=role.suspicion)
         return s.now
-    # 2.
+    # 2. A connection may look open after the leader's machine is gone. The answers of other servers
+    # name a new leader long before this node's own fetch timeout.
     silent = s.requests.timed_out(s.leader_id, s.now)
     if silent and _may_fetch(s):
         s.requests.forget(s.leader_id)
@@ -331,6 +361,7 @@ def poll_follower(s: RaftState, role: Follower) -> int:
         elif s.requests.ready(s.leader_id, s.now):
             s.send(s.leader_id, address, request)
             role.update_deadline = s.now + s.config.fetch_timeout_ms
+    # 4.
     _fetch_from_best(s, role)
     wake = role.fetch_deadline if voter and s.installing is None else NEVER
     held_back = s.now >= role.update_deadline and not s.requests.ready(s.leader_id, s.now)

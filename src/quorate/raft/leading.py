@@ -160,7 +160,7 @@ def _linger(s: RaftState, role: Leader, request: FetchRequest, response: FetchRe
 
     A voter acknowledges records before they are committed, so it does not need the high watermark
     soon. While its Fetch is parked, the next record is sent at once instead of after a round trip.
-    A leader that resigns or shuts down answers at once: the news would be lost.
+    A leader that resigns or shuts down answers at once: the voter would not learn of it.
     """
     ms = s.config.high_watermark_linger_ms
     if (
@@ -181,8 +181,9 @@ def _answer(
 ) -> FetchResponse:
     """The answer for the request as of now (`KafkaRaftClient.tryCompleteFetchRequest`).
 
-    1. Offset 0 and a snapshot exists: its id, although the log may start at 0. A new replica is
-       faster with the snapshot (as in Kafka), and the bootstrap snapshot (0-0) is never sent.
+    1. Offset 0 and a snapshot exists: its id (S1 of `following`), although the log may start at 0.
+       A new replica is faster with the snapshot, as in Kafka. The bootstrap snapshot (0-0) is never
+       sent.
     2. Offset or epoch before the log's start: the id of the newest snapshot.
     3. The last fetched epoch ends elsewhere in this log: the diverging epoch.
     4. Else records, up to the log end. They need not be committed or durable here.
@@ -222,7 +223,7 @@ def _fetched(s: RaftState, role: Leader, row: ReplicaProgress, offset: int) -> N
         _report_regression(s, role, row, offset)
     moved = offset != row.end_offset  # a repeated Fetch cannot raise the high watermark
     row.fetched(offset, s.log.end_offset, s.now)
-    update_check_quorum(s, role, row.key)
+    update_check_quorum(s, role, row.key)  # Q1 of `progress`
     if moved and role.progress.is_voter(row) and maybe_update_high_watermark(s, role):
         complete_parked(s, role)
 
@@ -262,7 +263,7 @@ def complete_parked(s: RaftState, role: Leader) -> None:
 
 
 def on_election_durable(s: RaftState, role: Leader) -> None:
-    """The leader's election became durable: process the Fetch requests that came before."""
+    """The election became durable (E7 of `election`): process the Fetch requests that came before."""
     parked, role.parked = role.parked, []
     for fetch in parked:
         on_fetch(s, fetch.reply_to, fetch.request)
@@ -290,7 +291,7 @@ def on_fetch_snapshot(s: RaftState, reply_to: int, request: FetchSnapshotRequest
     if request.position < 0:
         refuse(s, reply_to, request, ErrorCode.POSITION_OUT_OF_RANGE)
         return
-    # A download may last longer than the check quorum timeout, and no Fetch comes meanwhile.
+    # Q1 of `progress`: a download may outlast the check quorum timer, and no Fetch comes meanwhile.
     update_check_quorum(s, role, request.replica)
     most = min(max(request.max_bytes, 0), s.config.snapshot_max_bytes)
     s.out.reply(
@@ -315,6 +316,7 @@ def poll_leader(s: RaftState, role: Leader) -> int:
     2. Expire the pending voter change and parked requests.
     3. Send BeginQuorumEpoch to voters that do not fetch (`LeaderState.timeUntilBeginQuorumEpoch`).
     """
+    # 1. (Q7 of `progress`)
     if s.shutdown_deadline is not None:
         role.resign = "shutdown"
     elif s.now >= role.check_deadline and not s.voters.is_only_voter(s.me):
@@ -324,8 +326,10 @@ def poll_leader(s: RaftState, role: Leader) -> int:
     if role.resign is not None:
         become_resigned(s, role.resign)
         return s.now
+    # 2.
     expire_change(s, role)
     _expire_parked(s, role)
+    # 3. Not before the election is durable: a crash could take back what the request announces.
     if s.now >= role.begin_deadline and s.durable.election_is_durable:
         _send_begin(s, role)
     wake = min(role.begin_deadline, _disk_deadline(s))
@@ -341,9 +345,9 @@ def poll_leader(s: RaftState, role: Leader) -> int:
 def _disk_deadline(s: RaftState) -> int:
     """The time (ms) at which a leader with a hanging disk resigns; NEVER while its log is durable.
 
-    The followers hold the records, so they are committed without this disk, but this node cannot
-    apply and answer them. Kafka's raft thread blocks in the write: its leader answers no Fetch and
-    loses leadership. Here the disk has a thread of its own, so the core must decide it.
+    Q6 of `progress`. The followers hold the records, so they are committed without this disk, but
+    this node cannot apply and answer them. Kafka's raft thread blocks in the write: its leader
+    answers no Fetch and loses leadership. Here the disk has a thread of its own, so the core must decide it.
     """
     if s.durable.log_is_durable or s.voters.is_only_voter(s.me):
         return NEVER
@@ -366,7 +370,7 @@ def _send_begin(s: RaftState, role: Leader) -> None:
 
     It repeats for the whole epoch (`LeaderState.beginQuorumEpochTimer`): a voter that restarted
     with other listeners, or that knows no bootstrap server, finds its leader only so. Voters at whose
-    endpoint nobody has answered yet get it too (`reachability`).
+    endpoint no node has answered yet get it too (`reachability`).
     """
     period = s.config.fetch_timeout_ms // 2
     for key in sorted({*role.progress.silent(period, s.now), *probed(s, role)}):

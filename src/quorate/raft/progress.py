@@ -2,6 +2,22 @@
 
 It decides the high watermark, check quorum, whether an observer has caught up, and what
 DescribeQuorum reports.
+
+Check quorum (KIP-595): a leader resigns when no majority of the voters follows it. A leader behind a
+partition would otherwise accept writes that cannot commit, and serve old reads without end.
+
+Q1. Three requests count: a valid Fetch (`leading.on_fetch`), FetchSnapshot, because a download may
+    outlast the timer, and UpdateRaftVoter, because it takes the place of a Fetch.
+Q2. `ProgressTracker.update_check_quorum` collects the voters that sent one. Observers do not count.
+    The leader counts itself while it is a voter.
+Q3. When a majority is collected, the set is emptied and the timer restarts
+    (`transitions.update_check_quorum`).
+Q4. The timer takes 1.5 fetch timeouts (`transitions.check_quorum_ms`). The only voter has none.
+Q5. A new voter set drops the voters that it does not have from the set (`set_voters`).
+Q6. A leader whose own disk makes nothing durable for that time resigns too
+    (`leading._disk_deadline`): its followers commit records that it cannot apply.
+Q7. At the deadline `leading.poll_leader` resigns. EndQuorumEpoch names the most advanced voters as
+    successors, which start pre-votes in that order: E1 of `election`.
 """
 
 from __future__ import annotations
@@ -110,7 +126,7 @@ class ProgressTracker:
         self.voters = rows
         for row in old.values():
             self.observers.setdefault(row.key, row)
-        self._check_quorum &= rows.keys()  # a removed voter no longer counts
+        self._check_quorum &= rows.keys()  # Q5
 
     def _observer_for(self, entry: ReplicaKey) -> ReplicaProgress | None:
         """The row that a voter entry names without its directory id: this node's, if it may be."""
@@ -131,6 +147,7 @@ class ProgressTracker:
         `LeaderState.updateCheckQuorumForFollowingVoter`. The leader counts itself if it is a voter.
         Observers do not count: they cannot elect another leader.
         """
+        # Q2.
         row = self.voters.get(key.id)
         if row is not None and row is not self.own and matches(row.key, key):
             self._check_quorum.add(key.id)
@@ -139,6 +156,7 @@ class ProgressTracker:
             needed -= 1
         if len(self._check_quorum) < needed:
             return False
+        # Q3. Emptied, so that one majority restarts the timer once: each voter must fetch anew.
         self._check_quorum.clear()
         return True
 

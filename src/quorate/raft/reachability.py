@@ -1,12 +1,12 @@
-"""Does somebody answer at the endpoints of the voters? (leader; decision 14)
+"""The leader tests whether a node answers at the endpoints of the voters (decision 14).
 
-The voters reach a candidate at the endpoint that the voter set has for it. A follower with a wrong
-endpoint goes on fetching, so nothing fails until the leader does, and then nobody can ask for votes.
+The voters reach each other at the endpoints of the voter set. A follower with a wrong endpoint goes
+on fetching, so nothing fails until the leader does. Then no candidate can ask that voter for its vote.
 
 1. A change of a voter's endpoint is written, and the leader sends BeginQuorumEpoch there until
-   somebody answers. A failure is a warning.
-2. While nobody answers at the endpoint of one voter, another voter's new endpoint is written only
-   after somebody has answered there. Until then its UpdateRaftVoter gets REQUEST_TIMED_OUT, which is
+   a node answers. A failure is a warning.
+2. While no node answers at the endpoint of one voter, another voter's new endpoint is written only
+   after a node has answered there. Until then its UpdateRaftVoter gets REQUEST_TIMED_OUT, which is
    retriable: the voter asks again in the next fetch timeout.
 
 The requests that begin an epoch tell the same of all voters, so a new leader knows it too.
@@ -31,7 +31,7 @@ HELD_FETCH_TIMEOUTS: Final = 3
 
 
 def move_is_refused(s: RaftState, role: Leader, before: Voter, after: Voter) -> bool:
-    """Must this change of a voter's endpoints wait until somebody answers at the new one?"""
+    """Must this change of a voter's endpoints wait until a node answers at the new one?"""
     new = s.usable(after.listeners)
     if new is None or new == s.usable(before.listeners):
         return False
@@ -56,7 +56,7 @@ def move_is_refused(s: RaftState, role: Leader, before: Voter, after: Voter) -> 
 
 
 def _is_silent(s: RaftState, role: Leader, voter_id: int, moving_id: int) -> bool:
-    """Does nobody answer at the endpoint that the voter set has for this voter?"""
+    """Does no node answer at the endpoint that the voter set has for this voter?"""
     probe = role.probes[voter_id]
     if voter_id == moving_id or probe.is_answered:
         return False
@@ -101,7 +101,7 @@ def begin_sent(role: Leader, voter_id: int, correlation: int) -> None:
 
 
 def begin_answered(s: RaftState, role: Leader, flight: InFlightRequest, error: ErrorCode) -> None:
-    """Somebody answered BeginQuorumEpoch; INVALID_VOTER_KEY means that it is another node."""
+    """A node answered BeginQuorumEpoch; INVALID_VOTER_KEY means that it is another node."""
     if error == ErrorCode.INVALID_VOTER_KEY:
         _failed(s, role, flight, "another node answers", is_other=True)
         return
@@ -115,7 +115,7 @@ def begin_answered(s: RaftState, role: Leader, flight: InFlightRequest, error: E
 
 
 def begin_failed(s: RaftState, role: Leader, flight: InFlightRequest, failure: SendFailure) -> None:
-    """Nobody answered BeginQuorumEpoch, or somebody that knows no such version of it."""
+    """No node answered BeginQuorumEpoch, or a node that knows no such version of it."""
     if failure == SendFailure.UNSUPPORTED_VERSION:
         begin_answered(s, role, flight, ErrorCode.UNSUPPORTED_VERSION)
     else:

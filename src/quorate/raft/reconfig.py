@@ -311,7 +311,7 @@ def on_update_voter(s: RaftState, reply_to: int, request: UpdateVoterRequest) ->
             return
         role.volatile_voters = voters
         s.note(f"voter {voter.key} reported itself, kraft.version {low} to {high}")
-    # The voter is connected, so the request counts for check quorum like a Fetch.
+    # Q1 of `progress`: the voter sends this in place of a Fetch, so it counts like one.
     update_check_quorum(s, role, request.voter)
     s.out.reply(
         reply_to, UpdateVoterResponse(ErrorCode.NONE, s.leader_and_epoch, s.leader_endpoints)

@@ -35,7 +35,7 @@ VoterChange = AskingVersions | AwaitingCommit
 
 @dataclass(slots=True)
 class EndpointProbe:
-    """An address of a voter at which nobody has answered since the last failure or change."""
+    """An address of a voter at which no node has answered since the last failure or change."""
 
     address: Address
     is_moved: bool

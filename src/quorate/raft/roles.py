@@ -135,7 +135,7 @@ class Leader:
     volatile_voters: VoterSet | None = None
     """At kraft.version 0: the voters as they reported themselves; None once it is 1."""
     probes: dict[int, EndpointProbe] = field(default_factory=dict)
-    """By voter id: the endpoints at which nobody has answered yet."""
+    """By voter id: the endpoints at which no node has answered yet."""
     recount: bool = False
     """The voter set changed: the majority may hold more now."""
     resign: str | None = None

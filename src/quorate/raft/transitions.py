@@ -167,7 +167,7 @@ def election_stagger_ms(s: RaftState) -> int:
 
 
 def check_quorum_ms(s: RaftState) -> int:
-    """The time in ms without a Fetch from a majority after which a leader resigns.
+    """The time in ms without a Fetch from a majority after which a leader resigns (Q4 of `progress`).
 
     1.5 fetch timeouts (`LeaderState.CHECK_QUORUM_TIMEOUT_FACTOR`): the followers give up first, so
     that a short delay of all Fetch requests does not end a leadership that they still accept.
@@ -180,13 +180,13 @@ def _check_deadline(s: RaftState) -> int:
 
 
 def update_check_quorum(s: RaftState, role: Leader, key: ReplicaKey) -> None:
-    """A replica sent a request; a majority of them restarts the check quorum timer."""
+    """A replica sent a request; a majority of voters restarts the check quorum timer (Q3 of `progress`)."""
     if role.progress.update_check_quorum(key):
         role.check_deadline = _check_deadline(s)
 
 
 def become_prospective(s: RaftState, why: str, *, suspicion: int = 0) -> None:
-    """Start pre-votes (KIP-996); epoch, leader and vote stay, nothing is stored.
+    """Start pre-votes (KIP-996, E2 of `election`); epoch, leader and vote stay, nothing is stored.
 
     `suspicion` > 0: there is a sign that the leader is gone, so the round is short.
     """
@@ -204,7 +204,7 @@ def become_prospective(s: RaftState, why: str, *, suspicion: int = 0) -> None:
 
 
 def become_candidate(s: RaftState, why: str = "") -> None:
-    """Vote for this node in the next epoch; the vote counts once it is durable.
+    """Vote for this node in the next epoch (E4 of `election`); the vote counts once it is durable.
 
     The ballot starts empty: `election.poll_candidate` adds the own vote.
     """
@@ -217,7 +217,9 @@ def become_candidate(s: RaftState, why: str = "") -> None:
 
 
 def become_leader(s: RaftState, granting: set[int]) -> None:
-    """Lead the epoch: append its first batch (`LeaderState.appendStartOfEpochControlRecords`).
+    """Lead the epoch (E7 of `election`): append its first batch.
+
+    `LeaderState.appendStartOfEpochControlRecords`.
 
     1. LeaderChange. Committing it commits all records before it (Raft, section 5.4.2).
     2. KRaftVersion and Voters, where the voter set is only in the bootstrap snapshot, which is
@@ -254,7 +256,7 @@ def become_leader(s: RaftState, granting: set[int]) -> None:
 def become_resigned(s: RaftState, why: str) -> None:
     """Stop leading, and name the successors in EndQuorumEpoch: the most advanced voters first.
 
-    The others would vote for a candidate with a shorter log only in vain.
+    Q7 of `progress`. The others would vote for a candidate with a shorter log only in vain.
     """
     role = s.role
     assert isinstance(role, Leader)

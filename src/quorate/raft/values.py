@@ -149,7 +149,8 @@ class RaftConfig:
     larger), and a request for 2 GiB must not read that much into memory."""
     snapshot_max_bytes: int = 1_048_576
     high_watermark_linger_ms: int = 0
-    """How long a leader keeps the news from a voter that the high watermark moved, when it has
-    no records for it: those that come meanwhile take it along. Kafka answers at once."""
+    """How long (ms) a Fetch of a voter waits when there is a higher high watermark but no record.
+
+    Records that arrive in this time are sent with the high watermark. Kafka answers at once."""
     auto_join: bool = False
     limits: RaftLimits = RaftLimits()

@@ -41,12 +41,12 @@ def address_of(listeners: Listeners, name: str | None) -> Address | None:
     return None if listener is None else Address(listener.host, listener.port)
 
 
-def updated(listeners: Listeners, news: Listeners) -> Listeners:
-    """`listeners` with what `news` says of those that it names."""
-    if all(listener in listeners for listener in news):
+def updated(listeners: Listeners, changed: Listeners) -> Listeners:
+    """`listeners` with what `changed` says of those that it names."""
+    if all(listener in listeners for listener in changed):
         return listeners
-    named = {listener.name for listener in news}
-    return (*news, *(listener for listener in listeners if listener.name not in named))
+    named = {listener.name for listener in changed}
+    return (*changed, *(listener for listener in listeners if listener.name not in named))
 
 
 class VoterSet:

@@ -128,13 +128,23 @@ class DiskWriter:
                 storage.clean(write.snapshot_id)
 
     def _install(self, seq: int, snapshot_id: OffsetAndEpoch, results: list[Result]) -> None:
+        """Install a downloaded snapshot (S6 of `raft.following`).
+
+        1. Make the writes before it durable, and report them without this one.
+        2. Let the storage install it. Installed or InstallRefused reports this write as durable.
+        3. Read the control records at its start: the core needs the voters of the new log.
+        """
+        # 1. InstallRefused reports `seq` as durable and leaves the log: appends before it in the
+        # same list need their sync first.
         self._unsynced = seq - 1
         self._sync(results)
+        # 2. Only this error leaves the log as it was, so any other ends the node.
         try:
             self._storage.install_snapshot(snapshot_id)
         except CorruptLogError as error:
             results.append(InstallRefused(seq, snapshot_id, str(error)))
             return
+        # 3. The first batch has the header, KRaftVersion and Voters, as Kafka writes them.
         reader = SnapshotReader()
         reader.add(read_batch(self._storage.read_snapshot(snapshot_id, 0, _HEAD), 0))
         results.append(Installed(seq, snapshot_id, reader.control))

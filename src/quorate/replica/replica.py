@@ -299,6 +299,8 @@ class Replica:
     def _absorb(self, ready: Ready, effects: Effects, events: list[inputs.Event]) -> None:
         if ready.high_watermark is not None:
             self._high_watermark = ready.high_watermark
+        # Before the change of leader: what this step appended may still be committed, so `lose` must
+        # report it as in doubt, not as refused.
         for outcome in ready.proposals:
             self._proposals.settle(outcome, effects.outcomes)
         if ready.leader is not None:
@@ -307,6 +309,7 @@ class Replica:
             writes = tuple(self._disk_write(write) for write in ready.writes)
             assert ready.seq is not None
             effects.jobs.append(Write(ready.seq, writes))
+            # Other records may take the same offsets before the disk comes to these reads.
             if any(isinstance(write, Truncate | InstallSnapshot) for write in ready.writes):
                 effects.answers.extend(self._reads.cancel_log_reads())
         for reply in ready.replies:
@@ -347,6 +350,8 @@ class Replica:
         payload = batch.payload
         if isinstance(payload, bytes):
             data = payload
+            # A proposal is encoded before the core gives it an offset. No checksum covers base offset
+            # and epoch, so both are set in place (KIP-98's batch format).
             if (
                 not data.startswith(batch.base_offset.to_bytes(8, "big"))
                 or int.from_bytes(data[12:16], "big") != batch.epoch
@@ -376,6 +381,8 @@ class Replica:
         return self._applier.advance(self._high_watermark, self._tail, token, jobs)
 
     def _lead(self, effects: Effects, now: Now) -> None:
+        # Not at the election: a decision needs every record of earlier leaders. `KafkaRaftClient`
+        # reports the leader to its own listener only when that has read to the start of the epoch.
         if self._elected is not None and self._applier.applied.offset > self._elected[1]:
             self.leading_epoch = self._elected[0]
             self._elected = None

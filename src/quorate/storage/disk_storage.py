@@ -139,6 +139,7 @@ class DiskStorage:
             self._snapshots.abandon_download(snapshot_id)
 
     def install_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
+        # S6 of `raft.following`:
         # 1. Verify the download; a damaged one changes nothing.
         # 2. Cut a log tail of a newer epoch below the snapshot's end: recovery could not
         #    distinguish it from a log that lost records.

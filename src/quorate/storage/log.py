@@ -225,6 +225,8 @@ class SegmentedLog:
             )
             self._sum_up()
         segment.file.truncate(segment.size)
+        # Synced before anything is written behind the cut: after a power cut the file may else have
+        # new records and then old ones, which would look like one log.
         segment.file.sync()
         self._dirty = False
 

@@ -266,7 +266,7 @@ def _rename(names: dict[str, _Content], goes: str, comes: str, content: _Content
 
 
 class MemoryStorage(DiskStorage):
-    """The contract of Storage over a MemoryDisk: the same code, no files, no clock, no chance."""
+    """The contract of Storage over a MemoryDisk: the same code, no files, no clock, no random source."""
 
     def __init__(self, disk: MemoryDisk | None = None, options: LogOptions | None = None) -> None:
         self.disk = disk or MemoryDisk()

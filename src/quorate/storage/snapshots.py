@@ -3,6 +3,14 @@
 A finished snapshot never changes. It gets its name by a rename after its bytes are synced, so
 that a file with that name is whole or damaged by the medium, never half-written
 (`FileRawSnapshotWriter`).
+
+A download has these steps here; S1 to S8 of `raft.following` are the whole account:
+
+1. `write_chunk` writes each chunk to a `.part` file, without a sync (S4).
+2. `verify_download` checks the whole file before the log is touched (S6, S8).
+3. `publish_download` syncs the file, renames it and syncs the directory. The rename is the moment
+   from which recovery finishes an interrupted installation (`agreement.check_log_and_snapshots`).
+4. `drop_before` deletes the older snapshots, after the log was started anew.
 """
 
 from __future__ import annotations
@@ -74,6 +82,7 @@ class SnapshotStore:
 
     def _publish(self, part: str, info: SnapshotInfo) -> None:
         """The synced bytes of `part` become the snapshot; durable on return."""
+        # Read-only before it has its name, as `FileRawSnapshotWriter.freeze` does it.
         self._disk.set_read_only(part)
         self._disk.rename(part, snapshot_name(info.id))
         self._disk.sync()
@@ -82,6 +91,8 @@ class SnapshotStore:
 
     # -- a download --------------------------------------------------------------------------
     def write_chunk(self, snapshot_id: OffsetAndEpoch, position: int, chunk: bytes) -> None:
+        """Write the next chunk of the download at `position` (bytes), without a sync (step 1)."""
+        # One download at a time: the core has no more, and one that begins anew replaces its file.
         if position == 0:
             self._drop_download()
             part = self._part_name(snapshot_id)
@@ -109,7 +120,11 @@ class SnapshotStore:
             self._disk.remove(download.part)
 
     def verify_download(self, snapshot_id: OffsetAndEpoch) -> SnapshotInfo:
-        """Raises CorruptLogError when it is not whole, and then it is thrown away."""
+        """Check the whole download (step 2).
+
+        Raises CorruptLogError where it is damaged, or older than a snapshot that is there. Then the
+        download is deleted.
+        """
         download = self._download
         if download is None or download.id != snapshot_id:
             raise CorruptLogError(
@@ -123,6 +138,7 @@ class SnapshotStore:
                 f"the downloaded snapshot {snapshot_name(snapshot_id)} is damaged at byte "
                 f"{damage.position}: {damage.what}; it was thrown away, fetch it again"
             ) from None
+        # Snapshots hold committed records only, so an older one would take the log back.
         newest = max(self._infos, default=snapshot_id)
         if newest > snapshot_id:
             self._drop_download()
@@ -145,7 +161,8 @@ class SnapshotStore:
 
     # -- dropping ----------------------------------------------------------------------------
     def drop_before(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Durable on return."""
+        """Delete the snapshots before this one (step 4); durable on return."""
+        # Forgotten first, so that no new read finds them. A read under way keeps its file open.
         with self._lock:
             old = sorted(known for known in self._infos if known < snapshot_id)
             for known in old:
@@ -211,7 +228,7 @@ class OwnSnapshot:
         file.write_at(self._size, data)
         self._size += len(data)
         if self._size - self._synced >= self._sync_every:
-            # Were all synced at its end, syncs of the log would wait for it.
+            # One sync of the whole file at its end would make the syncs of the log wait for it.
             file.sync()
             self._synced = self._size
 

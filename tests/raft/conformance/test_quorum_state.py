@@ -13,7 +13,7 @@ import pytest
 from conformance.marker import kafka_scenario
 from quorate.base.errors import ErrorCode, InvariantError
 from quorate.base.ids import LeaderAndEpoch, Listener
-from quorate.raft import transitions as moves
+from quorate.raft import transitions
 from quorate.raft.core import RaftCore
 from quorate.raft.inputs import Resign
 from quorate.raft.messages import FetchRequest, VoteRequest, VoteResponse
@@ -453,27 +453,27 @@ def test_transitions_that_do_not_exist() -> None:
 @pytest.mark.parametrize(
     ("make", "move"),
     [
-        (unattached, lambda s: moves.become_leader(s, {1, 2})),
-        (unattached, lambda s: moves.become_candidate(s)),
-        (fetched, lambda s: moves.become_candidate(s)),
-        (leader, lambda s: moves.become_prospective(s, "test")),
-        (candidate, lambda s: moves.become_candidate(s)),
-        (ROLES["prospective"], lambda s: moves.become_prospective(s, "test")),
-        (prospective_voted, lambda s: moves.become_prospective(s, "test")),
-        (leader, lambda s: moves.become_leader(s, {1, 2})),
-        (observer, lambda s: moves.become_prospective(s, "test")),
-        (observer, lambda s: moves.become_leader(s, {1, 2})),
-        (unattached, lambda s: moves.become_unattached(s, EPOCH - 1)),
-        (unattached, lambda s: moves.become_unattached(s, EPOCH)),
-        (voted, lambda s: moves.become_unattached(s, EPOCH)),
-        (fetched, lambda s: moves.become_unattached(s, EPOCH)),
-        (follower_voted, lambda s: moves.become_unattached(s, EPOCH)),
-        (candidate, lambda s: moves.become_unattached(s, EPOCH + 1)),
-        (leader, lambda s: moves.become_unattached(s, EPOCH + 1)),
-        (resigned, lambda s: moves.become_unattached(s, EPOCH + 1)),
-        (fetched, lambda s: moves.become_follower(s, EPOCH, 1, listeners(1))),
-        (fetched, lambda s: moves.become_follower(s, EPOCH + 1, -1, listeners(2))),
-        (fetched, lambda s: moves.become_follower(s, EPOCH + 1, 2, ())),
+        (unattached, lambda s: transitions.become_leader(s, {1, 2})),
+        (unattached, lambda s: transitions.become_candidate(s)),
+        (fetched, lambda s: transitions.become_candidate(s)),
+        (leader, lambda s: transitions.become_prospective(s, "test")),
+        (candidate, lambda s: transitions.become_candidate(s)),
+        (ROLES["prospective"], lambda s: transitions.become_prospective(s, "test")),
+        (prospective_voted, lambda s: transitions.become_prospective(s, "test")),
+        (leader, lambda s: transitions.become_leader(s, {1, 2})),
+        (observer, lambda s: transitions.become_prospective(s, "test")),
+        (observer, lambda s: transitions.become_leader(s, {1, 2})),
+        (unattached, lambda s: transitions.become_unattached(s, EPOCH - 1)),
+        (unattached, lambda s: transitions.become_unattached(s, EPOCH)),
+        (voted, lambda s: transitions.become_unattached(s, EPOCH)),
+        (fetched, lambda s: transitions.become_unattached(s, EPOCH)),
+        (follower_voted, lambda s: transitions.become_unattached(s, EPOCH)),
+        (candidate, lambda s: transitions.become_unattached(s, EPOCH + 1)),
+        (leader, lambda s: transitions.become_unattached(s, EPOCH + 1)),
+        (resigned, lambda s: transitions.become_unattached(s, EPOCH + 1)),
+        (fetched, lambda s: transitions.become_follower(s, EPOCH, 1, listeners(1))),
+        (fetched, lambda s: transitions.become_follower(s, EPOCH + 1, -1, listeners(2))),
+        (fetched, lambda s: transitions.become_follower(s, EPOCH + 1, 2, ())),
     ],
 )
 def test_an_illegal_transition_is_a_broken_invariant(make, move) -> None:

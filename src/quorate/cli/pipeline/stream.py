@@ -83,7 +83,7 @@ def stream(paths: tuple[str, ...], **words: Any) -> int:
     started again, it continues there.
     """
     options = _options(paths, words)
-    with job_on_spark("stream", words) as (spark, notify), _until_stopped() as go_on:
+    with job_on_spark("stream", words) as (spark, notify), _until_stopped() as should_continue:
         from quorate.spark.jobs.follow import follow_clusters
         from quorate.spark.tables.summary import InvalidInputError
 
@@ -95,7 +95,7 @@ def stream(paths: tuple[str, ...], **words: Any) -> int:
                 every_s=None if words["once"] else words["every"],
                 table_format=words["table_format"],
                 notify=notify,
-                go_on=go_on,
+                should_continue=should_continue,
             )
         except InvalidInputError as error:
             click.echo(error, err=True)

@@ -13,8 +13,8 @@ from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
 from quorate.broker.lifecycle import BrokerState
 from quorate.cli.quickstart.java_broker import BROKER_ID, KafkaBroker, kafka_jars
-from quorate.cli.quickstart.played_broker import PlayedBroker, in_state, play_until, start
 from quorate.cli.quickstart.quorum_client import admin_of, describe_or_none
+from quorate.cli.quickstart.simulated_broker import QuickstartBroker, in_state, run_until, start
 from quorate.cli.quickstart.steps import running_quorum, show_step
 from quorate.cli.quickstart.supervisor import Supervisor, wait_for
 from quorate.client import Admin, ClientError, ConnectError, QuorumInfo
@@ -22,7 +22,7 @@ from quorate.client.admin.topics import TopicCreation, TopicDescription
 
 _PATIENCE_MS: Final = 15_000
 _START_S: Final = 90.0
-_PLAYED: Final = (101, 102, 103)
+_SIMULATED: Final = (101, 102, 103)
 _PARTITIONS: Final = 3
 _REPLICAS: Final = 2
 
@@ -97,9 +97,9 @@ def _real(broker: KafkaBroker) -> None:
 
 # -- simulated brokers ----------------------------------------------------------------------------
 def _simulated(quorum: Supervisor, admin: Admin) -> None:
-    show_step(f"Java or Kafka's jars are missing: {len(_PLAYED)} simulated brokers register")
+    show_step(f"Java or Kafka's jars are missing: {len(_SIMULATED)} simulated brokers register")
     addresses = [Address("127.0.0.1", node.port) for node in quorum.nodes.values()]
-    brokers = [PlayedBroker(i, quorum.cluster_id, addresses) for i in _PLAYED]
+    brokers = [QuickstartBroker(i, quorum.cluster_id, addresses) for i in _SIMULATED]
 
     def offset() -> int:
         try:
@@ -109,7 +109,7 @@ def _simulated(quorum: Supervisor, admin: Admin) -> None:
 
     try:
         start(brokers)
-        play_until(brokers, offset, lambda: in_state(brokers, BrokerState.RUNNING))
+        run_until(brokers, offset, lambda: in_state(brokers, BrokerState.RUNNING))
         for broker in brokers:
             click.echo(
                 f"   broker {broker.lifecycle.identity.broker_id} is in service, "
@@ -121,14 +121,16 @@ def _simulated(quorum: Supervisor, admin: Admin) -> None:
         before = _described(admin, topic)
         _show(before)
         leaving = brokers[0]
-        show_step(f"Broker {_PLAYED[0]} asks for a controlled shutdown: its leaderships move")
+        show_step(f"Broker {_SIMULATED[0]} asks for a controlled shutdown: its leaderships move")
         leaving.lifecycle.begin_shutdown(int(time.monotonic() * 1000))
-        play_until(brokers, offset, lambda: leaving.lifecycle.state is BrokerState.SHUTTING_DOWN)
-        click.echo(f"   broker {_PLAYED[0]} ended: {leaving.lifecycle.ended}")
+        run_until(brokers, offset, lambda: leaving.lifecycle.state is BrokerState.SHUTTING_DOWN)
+        click.echo(f"   broker {_SIMULATED[0]} ended: {leaving.lifecycle.ended}")
         after = _described(admin, topic)
         _show(after)
-        if any(row.leader in (None, _PLAYED[0]) for row in after.partitions):
-            raise BrokerDemoError(f"broker {_PLAYED[0]} ended, and partitions have no other leader")
+        if any(row.leader in (None, _SIMULATED[0]) for row in after.partitions):
+            raise BrokerDemoError(
+                f"broker {_SIMULATED[0]} ended, and partitions have no other leader"
+            )
     finally:
         for broker in brokers:
             broker.close()

@@ -79,10 +79,12 @@ def campaign(
                 shown.add(outcome)
                 show.add(outcome, shown)
                 if len(run.total.failures) >= failures and shown.worlds < left:
-                    again = _go_on(seeds, jobs, out, bug, len(run.total.failures) + failures)
+                    again = _command_to_continue(
+                        seeds, jobs, out, bug, len(run.total.failures) + failures
+                    )
                     break
     except KeyboardInterrupt:
-        again, is_over = _go_on(seeds, jobs, out, bug, failures), False
+        again, is_over = _command_to_continue(seeds, jobs, out, bug, failures), False
     if as_json:
         click.echo(json.dumps({**_facts(run), "go_on": again}))
     else:
@@ -96,7 +98,7 @@ def campaign(
     return _NOT_CLEAN if run.total.failures or run.total.not_reached else 0
 
 
-def _go_on(seeds: range, jobs: int, out: str, bug: str | None, failures: int) -> str:
+def _command_to_continue(seeds: range, jobs: int, out: str, bug: str | None, failures: int) -> str:
     """The command that resumes the campaign."""
     words = ["quorate sim campaign --seeds", f"{seeds.start}..{seeds.stop}"]
     words += ["--jobs", str(jobs), "--out", shlex.quote(out), "--resume"]

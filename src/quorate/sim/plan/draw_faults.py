@@ -51,7 +51,7 @@ class FaultEventDrawer:
             (0.25, 6, self._link),
             (0.5, 8, self._change),
             (0.4, 8, self._snapshot),
-            (0.15, 2, self._blackout),
+            (0.15, 2, self._power_cut_of_many),
         )
         for chance, most, family in families:
             if rng.happens(chance):
@@ -101,7 +101,7 @@ class FaultEventDrawer:
         kind = rng.pick(("kill", "kill", "power", "power", "power-reorder", "stop"))
         self._add(kind, self._node(), self._while())
 
-    def _blackout(self) -> None:
+    def _power_cut_of_many(self) -> None:
         nodes = self._some() if self._rng.happens(0.5) else (1 << self._count + 1) - 2
         self._add("blackout", nodes, self._while())
 

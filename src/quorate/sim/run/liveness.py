@@ -76,7 +76,7 @@ class LivenessPhase:
         process.disk.repair()
         process.machine.rest()
         process.cpu_us = world.plan.timing.cpu_us
-        process.go_on()
+        process.resume()
         process.down_ms = 0  # a process that is shutting down restarts at once
         if process.replica is not None and (process.damage is not None or process.is_astray):
             world.faults.kill(process)

@@ -210,7 +210,7 @@ class _Reduction:
     def _end_early(self) -> None:
         """Begin the liveness phase earlier, where the check fails in that phase."""
         self._cut_tail()
-        while self._fails_healing() and self.plan.duration_ms > 1:
+        while self._fails_liveness() and self.plan.duration_ms > 1:
             last = max((fault_event.at_ms for fault_event in self.plan.fault_events), default=0)
             ends = (self.plan.duration_ms // 2, last + _MARGIN_MS, last + 1000)
             if not any(self._end_at(end) for end in ends if end < self.plan.duration_ms):
@@ -254,7 +254,7 @@ class _Reduction:
                 if gaps[place] > most and self._fails(with_gaps_of(self.plan, most, place), what):
                     break
 
-    def _fails_healing(self) -> bool:
+    def _fails_liveness(self) -> bool:
         failure = self.best.failure
         return failure is not None and failure.at_ms >= self.plan.duration_ms
 

@@ -76,7 +76,7 @@ class Clients(ClientLoop[Client]):
             value = self._value
             if choice < plan.reads + plan.compares:
                 kind = "cas"
-                expected = world.glance(key, rng)
+                expected = world.read_any(key, rng)
         op = ClientOp(client.id, client.sequence, kind, key, value, expected, world.now_us)  # type: ignore[arg-type]
         client.op, client.refusals = op, 0
         record = encode_op(op, rng.below(plan.padding + 1) if plan.padding else 0)
@@ -172,7 +172,7 @@ class Clients(ClientLoop[Client]):
             self._reply(process.id, client, attempt, "done", process.id, result)
         return True
 
-    def hung_up(self, process: Process) -> None:
+    def connections_closed(self, process: Process) -> None:
         """A process ended: the connections of waiting clients break, or stay silent."""
         gone = [token for token, waiting in self._waiting.items() if waiting[3] is process]
         for token in gone:

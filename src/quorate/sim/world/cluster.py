@@ -75,7 +75,7 @@ class SimulatedCluster(ProcessEnvironment):
         process.outside_port += _MOVES_BY
         process.listen(process.port)
 
-    def glance(self, key: int, rng: Prng) -> int | None:
+    def read_any(self, key: int, rng: Prng) -> int | None:
         """The value of a key at a random node."""
         process = self.processes[1 + rng.below(len(self.processes))]
         return process.machine.values.get(key)

@@ -40,7 +40,7 @@ _EPOCH_AT: Final = 12
 """Position of the epoch in a batch: 4 bytes."""
 
 
-def rot(disk: MemoryDisk, rng: Prng) -> str | None:
+def corrupt_bytes(disk: MemoryDisk, rng: Prng) -> str | None:
     """Flip one bit. Returns a description; None where no detectable place exists."""
     found = _places(disk)
     if not found:
@@ -63,8 +63,8 @@ def misdirect(disk: MemoryDisk, rng: Prng) -> str | None:
     position = rng.below(size)
     start = rng.below(len(source))
     block = source[start : start + min(_BLOCK, size - position)]
-    spoiled = data[:position] + block + data[position + len(block) :]
-    if spoiled == data or _looks_whole(name, spoiled[:size], data[:size]):
+    damaged = data[:position] + block + data[position + len(block) :]
+    if damaged == data or _looks_whole(name, damaged[:size], data[:size]):
         return None
     disk.overwrite(name, position, block)
     return f"{len(block)} bytes of {name} at byte {position}"
@@ -93,21 +93,21 @@ def misplace(disk: MemoryDisk, rng: Prng, size: int) -> str | None:
     return f"{what} of {source_name} at byte {start} over {name} at byte {at}"
 
 
-def rot_epoch(disk: MemoryDisk, rng: Prng) -> str | None:
+def corrupt_epoch(disk: MemoryDisk, rng: Prng) -> str | None:
     """Flip a bit of a batch's epoch, mostly a low one, where leader-epoch-checkpoint has it."""
     if LEADER_EPOCH_CHECKPOINT not in disk.medium():
         return None
     return _rot_number(disk, rng, "epoch", _EPOCH_AT, 32)
 
 
-def rot_offset(disk: MemoryDisk, rng: Prng) -> str | None:
+def corrupt_offset(disk: MemoryDisk, rng: Prng) -> str | None:
     """Flip a bit of a batch's base offset, mostly a low one."""
     return _rot_number(disk, rng, "base offset", 0, 64)
 
 
-def rot_live(disk: MemoryDisk, rng: Prng) -> str | None:
+def corrupt_live(disk: MemoryDisk, rng: Prng) -> str | None:
     """Flip a bit of bytes that recovery has read: in a base offset, or anywhere."""
-    return rot_offset(disk, rng) if rng.happens(0.25) else rot(disk, rng)
+    return corrupt_offset(disk, rng) if rng.happens(0.25) else corrupt_bytes(disk, rng)
 
 
 def _rot_number(disk: MemoryDisk, rng: Prng, what: str, place: int, bits: int) -> str | None:
@@ -211,12 +211,12 @@ def _before_last_batch(data: bytes) -> int:
     return max(_boundaries(data), default=0)
 
 
-def _looks_whole(name: str, spoiled: bytes, data: bytes) -> bool:
+def _looks_whole(name: str, damaged: bytes, data: bytes) -> bool:
     """Whether all batches still pass their checksums at the same positions."""
     if not name.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX)):
         return False
     try:
-        return [view.base_offset for view in iter_batches(spoiled)] == [
+        return [view.base_offset for view in iter_batches(damaged)] == [
             view.base_offset for view in iter_batches(data)
         ]
     except BatchError:

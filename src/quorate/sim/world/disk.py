@@ -262,7 +262,7 @@ class SimulatedDisk:
         jobs = self._performing
         assert jobs is not None
         if plan.failure and not world.in_liveness_phase and process.rng.random() < plan.failure:
-            world.fault("disk failed by chance", (process.id,))
+            world.fault("disk failed at random", (process.id,))
             self.fail(process.rng.between(1, 4), StorageError)
         try:
             results = self._disk.perform(jobs)

@@ -27,7 +27,7 @@ class Operations:
     """The watch of one disk.
 
     It calls `trouble` before each step. If `trouble` raises, `interrupted` receives every operation
-    that has begun and has not ended. `dark` is the number of steps from the begin of an operation
+    that has begun and has not ended. `power_cut_after` is the number of steps from the begin of an operation
     to a power cut, once.
     """
 
@@ -40,7 +40,7 @@ class Operations:
         """An operation within it, or concurrent with it."""
         self._segments = self._removed = 0
         """The number of segments that a truncation must remove, and how many it has removed."""
-        self.dark: tuple[str, int] | None = None
+        self.power_cut_after: tuple[str, int] | None = None
         self._left: int | None = None
         """The number of steps until the power cut."""
 
@@ -48,8 +48,8 @@ class Operations:
         if not self._within:
             self._enter(action, name)
         try:
-            if self.dark is not None or self._left is not None:
-                self._darken()
+            if self.power_cut_after is not None or self._left is not None:
+                self._count_down()
             self.trouble(action, name)
         except BaseException:
             self._interrupt()
@@ -63,15 +63,15 @@ class Operations:
 
     def repair(self) -> None:
         """Cancel faults and power cuts."""
-        self.trouble, self.dark, self._left = untroubled, None, None
+        self.trouble, self.power_cut_after, self._left = untroubled, None, None
 
-    def _darken(self) -> None:
-        if self.dark is not None:
-            operation, steps = self.dark
+    def _count_down(self) -> None:
+        if self.power_cut_after is not None:
+            operation, steps = self.power_cut_after
             if (self._within, self._done_within) == (operation, 0) or (
                 (self._asked, self._done) == (operation, 0)
             ):
-                self.dark, self._left = None, steps
+                self.power_cut_after, self._left = None, steps
         if self._left is not None:
             self._left -= 1
             if self._left < 0:

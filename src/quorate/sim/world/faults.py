@@ -41,8 +41,8 @@ class Faults:
         self._operators = operators
         self._budget = budget
         self._rng = Prng(world.plan.seed, "faults")
-        self._rots_once_verified: dict[int, Prng] = {}
-        """Nodes whose disk rots right after its next recovery."""
+        self._damage_once_verified: dict[int, Prng] = {}
+        """Nodes whose disk is damaged right after its next recovery."""
 
     def begin(self) -> None:
         seen: dict[tuple[int, str, tuple[int, ...]], int] = {}
@@ -104,7 +104,7 @@ class Faults:
             self._world.crashed(process)
             self.start_later(process, process.down_ms)
         else:
-            self._die(process, rng)
+            self._fail_disk_of(process, rng)
             self._start_after_failure(process)
 
     def _close(self, process: Process, rng: Prng) -> None:
@@ -116,7 +116,7 @@ class Faults:
         except StorageError:
             process.disk.keep()
 
-    def _die(self, process: Process, rng: Prng) -> None:
+    def _fail_disk_of(self, process: Process, rng: Prng) -> None:
         """Its disk failed. Unsynced data may be in the page cache, or lost."""
         process.reachable = True
         process.end()
@@ -195,14 +195,14 @@ class Faults:
         self._power_off(process, rng, reorder=risky)
         self.start_later(process, down_ms)
 
-    def _blackout(self, rng: Prng, nodes: int, down_ms: int) -> None:
-        self._darken(rng, nodes, down_ms, self._power)
+    def _power_cut_of_many(self, rng: Prng, nodes: int, down_ms: int) -> None:
+        self._cut_power_of(rng, nodes, down_ms, self._power)
 
-    def _blackout_reorder(self, rng: Prng, nodes: int, down_ms: int) -> None:
+    def _power_cut_of_many_reorder(self, rng: Prng, nodes: int, down_ms: int) -> None:
         """All lose power. The unsynced writes of nodes that no majority needs persist in any order."""
-        self._darken(rng, nodes, down_ms, self._power_reorder)
+        self._cut_power_of(rng, nodes, down_ms, self._power_reorder)
 
-    def _darken(
+    def _cut_power_of(
         self, rng: Prng, nodes: int, down_ms: int, how: Callable[[Prng, Process, int], None]
     ) -> None:
         for node in members(nodes):
@@ -319,62 +319,62 @@ class Faults:
 
     def _crash_inside(self, rng: Prng, process: Process, what: int, step: int) -> None:
         """Cut the power within the next operation of this kind, or soon after it."""
-        process.disk.operations.dark = OPERATIONS[what], step
+        process.disk.operations.power_cut_after = OPERATIONS[what], step
 
     def _full_disk(self, rng: Prng, process: Process, for_ms: int) -> None:
         process.disk.fill(True)
         self._later(for_ms, process.disk.fill, False)
 
-    def _rot_live(self, rng: Prng, process: Process) -> None:
+    def _damage_live(self, rng: Prng, process: Process) -> None:
         """Damage bytes that recovery has read: now, or after the next recovery."""
         if rng.happens(0.5):
-            self._rots_once_verified[process.id] = rng
+            self._damage_once_verified[process.id] = rng
         else:
-            self._spoil(rng, process, damage.rot_live)
+            self._damage(rng, process, damage.corrupt_live)
 
     def recovered(self, process: Process) -> None:
         """Recovery accepted the disk, and a new incarnation has begun."""
-        rng = self._rots_once_verified.pop(process.id, None)
+        rng = self._damage_once_verified.pop(process.id, None)
         if rng is not None and not self._world.in_liveness_phase:
-            self._spoil(rng, process, damage.rot_live)
+            self._damage(rng, process, damage.corrupt_live)
 
     def _misplace(self, rng: Prng, process: Process, size: int, down_ms: int) -> None:
-        self._spoil_and_restart(
+        self._damage_and_restart(
             rng, process, down_ms, lambda disk, rng: damage.misplace(disk, rng, size)
         )
 
     def _lose(self, rng: Prng, process: Process, down_ms: int, what: str) -> None:
         """Lose a file while the process is down."""
-        if not self._may_spoil(process):
+        if not self._may_damage(process):
             return
         self._power_off(process, rng)
         self._report(process, damage.lose(process.disk.memory, rng, what))
         self.start_later(process, down_ms)
 
-    def _spoil_and_restart(self, rng: Prng, process: Process, down_ms: int, how: _How) -> None:
-        self._spoil(rng, process, how)
+    def _damage_and_restart(self, rng: Prng, process: Process, down_ms: int, how: _How) -> None:
+        self._damage(rng, process, how)
         if process.replica is not None and process.damage is not None:
             self._power_off(process, rng)
             self.start_later(process, down_ms)
 
-    def _may_spoil(self, process: Process) -> bool:
+    def _may_damage(self, process: Process) -> bool:
         """Whether the disk is intact and no majority needs it."""
-        spoiled = process.damage == "rotten"
-        may = not spoiled and process.replica is not None and self._budget.may_lose(process)
+        damaged = process.damage == "damaged"
+        may = not damaged and process.replica is not None and self._budget.may_lose(process)
         if not may:
-            self._world.fault("not spoiled", (process.id,))
+            self._world.fault("not damaged", (process.id,))
         return may
 
-    def _spoil(self, rng: Prng, process: Process, how: _How) -> None:
+    def _damage(self, rng: Prng, process: Process, how: _How) -> None:
         """Damage durable bytes."""
-        if self._may_spoil(process):
+        if self._may_damage(process):
             self._report(process, how(process.disk.memory, rng))
 
     def _report(self, process: Process, what: str | None) -> None:
         if what is not None:
-            process.damage = "rotten"
+            process.damage = "damaged"
             process.disk.expects_failure = True
-            self._world.fault("spoiled", (process.id, what))
+            self._world.fault("damaged", (process.id, what))
 
     # -- another address ----------------------------------------------------------------------
     def _move(self, rng: Prng, process: Process, down_ms: int) -> None:
@@ -409,8 +409,8 @@ _OF_OPERATORS: Final = frozenset(
 )
 _OF_WORLD: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
     {
-        "blackout": Faults._blackout,
-        "blackout-reorder": Faults._blackout_reorder,
+        "blackout": Faults._power_cut_of_many,
+        "blackout-reorder": Faults._power_cut_of_many_reorder,
     }
 )
 _OF_NODES: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
@@ -432,11 +432,11 @@ _OF_NODES: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
         "crash-recovery": Faults._crash_recovery,
         "crash-inside": Faults._crash_inside,
         "full-disk": Faults._full_disk,
-        "rot": partial(Faults._spoil_and_restart, how=damage.rot),
-        "rot-live": Faults._rot_live,
-        "misdirect": partial(Faults._spoil_and_restart, how=damage.misdirect),
+        "rot": partial(Faults._damage_and_restart, how=damage.corrupt_bytes),
+        "rot-live": Faults._damage_live,
+        "misdirect": partial(Faults._damage_and_restart, how=damage.misdirect),
         "misplace": Faults._misplace,
-        "rot-epoch": partial(Faults._spoil_and_restart, how=damage.rot_epoch),
+        "rot-epoch": partial(Faults._damage_and_restart, how=damage.corrupt_epoch),
         "lose-segment": partial(Faults._lose, what="segment"),
         "lose-log": partial(Faults._lose, what="log"),
         "lose-snapshot": partial(Faults._lose, what="snapshot"),

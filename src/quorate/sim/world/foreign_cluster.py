@@ -39,12 +39,12 @@ def visit(
     if to.replica is not None:
         ask = rng.pick(_QUESTIONS)
         request = ask(like, to, to.core.epoch + rng.pick((0, 0, 1)))
-        network.ask(to.id, request, _PATIENCE_MS, _shrug)
+        network.ask(to.id, request, _PATIENCE_MS, _ignore)
     later = world.now_us + 1000 * rng.between(period_ms // 2, period_ms)
     world.push(later, visit, network, rng, like, to, period_ms, times - 1)
 
 
-def _shrug(response: Response | None) -> None:
+def _ignore(response: Response | None) -> None:
     """Ignore the response. `cluster_id` of the checks verifies it."""
 
 

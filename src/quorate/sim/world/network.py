@@ -162,8 +162,8 @@ class Network:
         if self._wire is not None and not self._encode(call, self._wire):
             return
         if self._wild and self._plan.reset and self._rng.random() < self._plan.reset:
-            world.fault("reset by chance", (process.id, to))
-            world.push(world.now_us + self._plan.delay_us, self._hung_up, call, False)
+            world.fault("reset at random", (process.id, to))
+            world.push(world.now_us + self._plan.delay_us, self._connection_lost, call, False)
             return
         if self.carry(process.id, to, self._arrive, call) > deadline:
             world.push(deadline, self._time_out, call)
@@ -282,10 +282,10 @@ class Network:
     def _break(self, source: int, call: NetworkCall) -> None:
         """The receiver ended, and its machine resets the connection."""
         to = OUTSIDE if call.asker is None else call.asker.id
-        if self.carry(source, to, self._hung_up, call, True) > call.deadline_us:
+        if self.carry(source, to, self._connection_lost, call, True) > call.deadline_us:
             self._time_out_later(call)
 
-    def _hung_up(self, call: NetworkCall, refuses: bool) -> None:
+    def _connection_lost(self, call: NetworkCall, refuses: bool) -> None:
         """The connection broke before the response; `refuses`: the peer refuses a new one."""
         asker = self._unanswered(call)
         if asker is not None:
@@ -385,7 +385,7 @@ class Network:
         return found
 
     # -- connections --------------------------------------------------------------------------
-    def hung_up(self, process: Process) -> None:
+    def connections_closed(self, process: Process) -> None:
         """A process ended. Its connections break, or stay silent after a power cut."""
         world = self.world
         calls, process.calls = process.calls, {}
@@ -411,4 +411,4 @@ class Network:
         """Reset all connections to a process. New ones are possible at once."""
         calls, process.calls = process.calls, {}
         for call in calls.values():
-            self._hung_up(call, False)
+            self._connection_lost(call, False)

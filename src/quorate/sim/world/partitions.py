@@ -94,15 +94,15 @@ def _fork(
     process.burst(count)
     if step:
         for node in side:
-            world.processes[node].disk.operations.dark = "truncate", step
+            world.processes[node].disk.operations.power_cut_after = "truncate", step
 
 
-def _mute(network: Network, rng: Prng, process: Process, for_ms: int) -> None:
+def _block_outbound(network: Network, rng: Prng, process: Process, for_ms: int) -> None:
     """Block all messages from the node."""
     _separate(network, *_sides(network, 1 << process.id), for_ms, both=False)
 
 
-def _deafen(network: Network, rng: Prng, process: Process, for_ms: int) -> None:
+def _block_inbound(network: Network, rng: Prng, process: Process, for_ms: int) -> None:
     """Block all messages to the node."""
     me, others = _sides(network, 1 << process.id)
     _separate(network, others, me, for_ms, both=False)
@@ -133,8 +133,8 @@ OF_NODES: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
     {
         "isolate": _isolate,
         "fork": _fork,
-        "mute": _mute,
-        "deafen": _deafen,
+        "mute": _block_outbound,
+        "deafen": _block_inbound,
         "bridge": _bridge,
         "reset": _reset,
     }

@@ -115,7 +115,7 @@ class ProcessEnvironment(Dispatcher):
         """The process sends its registration to the active controller."""
         raise NotImplementedError
 
-    def hung_up(self, process: Process) -> None:
+    def connections_closed(self, process: Process) -> None:
         """The process ended. Connections to it break, or stay silent."""
         raise NotImplementedError
 
@@ -313,7 +313,7 @@ class Process(DiskOwner):
         self.incarnation += 1
         self.durable_before = self.durable
         self.disk.begin(recovered)
-        if self.damage != "rotten":
+        if self.damage != "damaged":
             self.damage = None
         self._rate = _RATE + (self.rng.between(-drift, drift) if drift else 0)
         self._busy_us = world.now_us
@@ -425,7 +425,7 @@ class Process(DiskOwner):
         self.turn += 1
         self._scheduled = False
         self.inbox = []
-        self.world.hung_up(self)
+        self.world.connections_closed(self)
 
     def forget(self, copy: Mapping[str, bytes]) -> None:
         """Replace the contents of the disk by an older copy."""
@@ -451,7 +451,7 @@ class Process(DiskOwner):
         self.paused_us = max(self.paused_us, until_us)
         self._busy_us = max(self._busy_us, self.paused_us)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """End a pause."""
         if self.paused_us > self.world.now_us:
             self.paused_us = self._busy_us = self.world.now_us

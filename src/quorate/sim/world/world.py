@@ -72,9 +72,9 @@ class World(SimulatedCluster):
     def register(self, process: Process, registration: RegistrationSend) -> None:
         self.controller_clients.register(process, registration)
 
-    def hung_up(self, process: Process) -> None:
-        self.network.hung_up(process)
-        self.clients.hung_up(process)
+    def connections_closed(self, process: Process) -> None:
+        self.network.connections_closed(process)
+        self.clients.connections_closed(process)
 
     def ended(self, process: Process, fault: str | None) -> None:
         self.faults.ended(process, fault)

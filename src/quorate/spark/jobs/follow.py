@@ -79,7 +79,7 @@ def follow_clusters(
     every_s: float | None = None,
     table_format: str = "delta",
     notify: Notify = lambda text: None,
-    go_on: Callable[[], bool] = lambda: True,
+    should_continue: Callable[[], bool] = lambda: True,
 ) -> FollowSummary:
     """Ingest the committed records of these clusters into the warehouse as they come.
 
@@ -87,7 +87,7 @@ def follow_clusters(
         InvalidInputError before a micro-batch with bad input, like `ingest`
     every_s: seconds between the beginnings of two micro-batches; None: end when what is committed
         now is ingested
-    go_on: called about once a second; False ends the job after the current micro-batch
+    should_continue: called about once a second; False ends the job after the current micro-batch
 
     Other jobs may write to the warehouse at the same time: a micro-batch is repeated when another
     job changes one of its clusters first. Raises SourceError, InvalidInputError, WarehouseError,
@@ -119,7 +119,7 @@ def follow_clusters(
     try:
         try:
             while not (ended := query.awaitTermination(_LOOK_S)):
-                if not go_on():
+                if not should_continue():
                     break
         finally:
             _ended(query)

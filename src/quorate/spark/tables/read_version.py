@@ -110,12 +110,12 @@ def check_version(read: ReadVersion) -> None:
 def commit_run(
     read: ReadVersion, plan: RunPlan, progress: Mapping[str, ClusterProgress] | None = None
 ) -> None:
-    """Commit a run whose plan rests on the version that was read.
+    """Commit a run whose plan depends on the version that was read.
 
     progress: of the job's clusters after the run, where it changes; its `run` is set here
 
     1. Commit the plan as the next run.
-    2. If another job was first, check that its runs left alone what this one rests on: the job's
+    2. If another job was first, check that its runs left alone what this one depends on: the job's
        clusters, the clusters that the plan changes, and the files that it removes.
     3. Give the plan the next number and the present progress of other clusters, and commit again.
 

@@ -141,7 +141,7 @@ def _join_lines(
                     return
                 open_record = _OpenRecord(position, [text], len(text), is_utf8)
             elif open_record is not None:
-                open_record.go_on(text, is_utf8)
+                open_record.append(text, is_utf8)
             elif end is not None and position >= end:
                 return
             elif piece.start == 0 and text:
@@ -166,7 +166,7 @@ class _OpenRecord:
     """Characters of the lines."""
     is_utf8: bool
 
-    def go_on(self, text: str, is_utf8: bool) -> None:
+    def append(self, text: str, is_utf8: bool) -> None:
         """Add a line, unless the record has LONGEST characters already."""
         if self.size < LONGEST:
             self.lines.append(text)

@@ -29,7 +29,7 @@ _TIMEOUT_MS: Final = 5_000
 _PAUSE_S: Final = 0.01
 
 
-class PlayedBroker:
+class QuickstartBroker:
     """One broker; `lifecycle` is that of a real one. Close it, or its connection stays open."""
 
     def __init__(self, broker_id: int, cluster_id: str, controllers: Sequence[Address]) -> None:
@@ -86,8 +86,8 @@ class PlayedBroker:
             self._connection = None
 
 
-def play_until(
-    brokers: Sequence[PlayedBroker],
+def run_until(
+    brokers: Sequence[QuickstartBroker],
     metadata_offset: Callable[[], int],
     condition: Callable[[], bool],
     timeout_s: float = 30.0,
@@ -106,7 +106,7 @@ def play_until(
         time.sleep(_PAUSE_S)
 
 
-def start(brokers: Sequence[PlayedBroker]) -> None:
+def start(brokers: Sequence[QuickstartBroker]) -> None:
     """All begin, with nothing to recover."""
     now_ms = int(time.monotonic() * 1000)
     for broker in brokers:
@@ -114,6 +114,6 @@ def start(brokers: Sequence[PlayedBroker]) -> None:
         broker.lifecycle.set_ready(now_ms)
 
 
-def in_state(brokers: Sequence[PlayedBroker], state: BrokerState) -> bool:
+def in_state(brokers: Sequence[QuickstartBroker], state: BrokerState) -> bool:
     """Whether all of them are in the state."""
     return all(broker.lifecycle.state is state for broker in brokers)
