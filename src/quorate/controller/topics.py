@@ -259,7 +259,9 @@ def _created(
     partitions = [record for record in records if isinstance(record, PartitionRecord)]
     cls = CreateTopicsResponse.CreatableTopicResult
     topic_id = partitions[0].topic_id
-    if not context.may(AclOperation.DESCRIBE_CONFIGS, AclResource.TOPIC, topic.name):
+    if not context.may(
+        AclOperation.DESCRIBE_CONFIGS, AclResource.TOPIC, topic.name, logs_denied=False
+    ):
         error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return cls(name=topic.name, topic_id=topic_id, topic_config_error_code=error)
     own = {config.name: config.value or "" for config in topic.configs}
