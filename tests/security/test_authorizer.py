@@ -16,7 +16,7 @@ from quorate.security.authorizer import (
     PREFIXED,
     AuthorizerConfig,
     Requester,
-    authorize,
+    decide,
 )
 
 NO_DEFAULT = AuthorizerConfig()
@@ -47,7 +47,7 @@ def image(*records):
 
 
 def may(operation, *records, name="orders", kind=Kind.TOPIC, who=ALICE, config=NO_DEFAULT):
-    return authorize(image(*records), config, who, operation, kind, name)
+    return decide(image(*records), config, who, operation, kind, name).is_allowed
 
 
 def test_what_is_allowed_is_allowed_and_nothing_else():

@@ -1,6 +1,5 @@
 """TLS on listeners, to peers and from tools: real sockets, throw-away certificates."""
 
-import asyncio
 import datetime
 import socket
 import ssl
@@ -10,17 +9,12 @@ import pytest
 import trustme
 
 from quorate.base.ids import Address
-from quorate.client.connection import ClientSecurity, ConnectError, Connection, NoResponseError
-from quorate.security.principal import SslPrincipalMapper
+from quorate.client.connection import ClientSecurity, Connection, TlsRefusedError
 from quorate.security.tls.contexts import client_context, server_context
-from quorate.security.tls.explain import explain
-from quorate.security.tls.names import subject_of
+from quorate.security.tls.explain import explain, is_refusal
 from quorate.security.tls.reload import ReloadingContext
 from quorate.security.tls.stores import StoreError
-from quorate.server.authentication import ListenerSecurity
-from quorate.server.limits import ConnectionLimits
-from quorate.server.listener import Acceptor
-from quorate.server.tls_transport import TlsTransport
+from server.tls_listener import Listener
 
 CA = trustme.CA()
 
@@ -38,63 +32,6 @@ def keys(certificate, ca=CA, **more):
 
 SERVER = keys(CA.issue_cert("127.0.0.1", "localhost", common_name="controller"))
 CLIENT = keys(CA.issue_cert("tool", common_name="tool"))
-
-
-class Listener:
-    """A listener with TLS that answers every frame with the principal of its connection."""
-
-    def __init__(self, values, **keys):
-        mapper = SslPrincipalMapper("RULE:^.*CN=([^,]+).*$/$1/,DEFAULT")
-
-        def principal_of(certificate):
-            if certificate is None:
-                return "User:ANONYMOUS"
-            return f"User:{mapper.name_of(subject_of(certificate))}"
-
-        context = server_context(values)
-        self.security = ListenerSecurity(
-            wrap=lambda upper: TlsTransport(upper, context, principal_of), **keys
-        )
-
-    def __enter__(self):
-        self.ready = threading.Event()
-        self.thread = threading.Thread(target=lambda: asyncio.run(self.serve()))
-        self.thread.start()
-        assert self.ready.wait(10)
-        return self
-
-    def __exit__(self, *_):
-        self.loop.call_soon_threadsafe(self.end.set)
-        self.thread.join(10)
-
-    async def serve(self):
-        self.loop, self.end = asyncio.get_running_loop(), asyncio.Event()
-        sock = socket.socket()
-        sock.bind(("127.0.0.1", 0))
-        self.address = sock.getsockname()
-        self.acceptor = Acceptor(self.loop, ConnectionLimits(), self.on_frame, lambda: True)
-        await self.acceptor.listen("CONTROLLER", sock, self.security)
-        self.ready.set()
-        await self.end.wait()
-        self.acceptor.close()
-
-    def on_frame(self, slot, frame):
-        text = slot.connection.authentication.principal.encode() + frame
-        slot.data = len(text).to_bytes(4, "big") + text
-        slot.connection.flush()
-        self.loop.call_soon(self.acceptor.resume_throttled)
-
-    def ask(self, values, frame=b"", host="localhost"):
-        with (
-            socket.create_connection(self.address, 5) as raw,
-            client_context(values).wrap_socket(raw, server_hostname=host) as tls,
-        ):
-            tls.sendall(len(frame).to_bytes(4, "big") + frame)
-            size = int.from_bytes(tls.recv(4), "big")
-            text = b""
-            while len(text) < size:
-                text += tls.recv(65536)
-            return text
 
 
 def refused(listener, values, **more):
@@ -158,8 +95,9 @@ def test_plaintext_to_a_tls_port_and_silence_are_logged(caplog):
 def test_a_tool_says_why_tls_failed():
     with Listener(SERVER) as listener:
         address = Address("127.0.0.1", listener.address[1])
-        security = ClientSecurity(client_context(keys(CA.issue_cert("x"), trustme.CA())), explain)
-        with pytest.raises(ConnectError, match=r"not in ssl\.truststore here"):
+        values = keys(CA.issue_cert("x"), trustme.CA())
+        security = ClientSecurity(client_context(values), explain, is_refusal)
+        with pytest.raises(TlsRefusedError, match=r"not in ssl\.truststore here"):
             Connection(address, "tool", 5000, security)
 
 
@@ -167,8 +105,8 @@ def test_a_tool_says_that_the_node_asks_for_a_certificate():
     """With TLS 1.3 the refusal comes after the tool's handshake."""
     trust = {"ssl.truststore.certificates": SERVER["ssl.truststore.certificates"]}
     with Listener({**SERVER, "ssl.client.auth": "required"}) as listener:
-        security = ClientSecurity(client_context(trust), explain)
-        with pytest.raises(NoResponseError, match=r"ssl\.client\.auth=required there"):
+        security = ClientSecurity(client_context(trust), explain, is_refusal)
+        with pytest.raises(TlsRefusedError, match=r"ssl\.client\.auth=required there"):
             Connection(Address("127.0.0.1", listener.address[1]), "tool", 5000, security)
 
 
@@ -181,8 +119,8 @@ def test_tls_to_a_plaintext_port_is_named():
     sock = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=answer, args=[sock])
     thread.start()
-    security = ClientSecurity(client_context(CLIENT), explain)
-    with pytest.raises(ConnectError, match="it does not speak TLS"):
+    security = ClientSecurity(client_context(CLIENT), explain, is_refusal)
+    with pytest.raises(TlsRefusedError, match="it does not speak TLS"):
         Connection(Address("127.0.0.1", sock.getsockname()[1]), "tool", 5000, security)
     thread.join(5)
 

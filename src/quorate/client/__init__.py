@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         ConnectError,
         Connection,
         NoResponseError,
+        TlsRefusedError,
         UnsupportedVersionError,
     )
     from quorate.client.results import (
@@ -41,7 +42,7 @@ else:
             "alter": "AlterError QuorumView Targets steps_to",
             "config": "BootstrapError client_config",
             "connection": "ClientError ConnectError Connection NoResponseError "
-            "UnsupportedVersionError",
+            "TlsRefusedError UnsupportedVersionError",
             "results": "ClusterDescription FeatureMetadata MismatchedEndpointTypeError "
             "NodeDescription QuorumInfo ReplicaStatus RequestFailedError UnsupportedEndpointTypeError",
         },
@@ -68,6 +69,7 @@ __all__ = [
     "ReplicaStatus",
     "RequestFailedError",
     "Targets",
+    "TlsRefusedError",
     "UnsupportedEndpointTypeError",
     "UnsupportedVersionError",
     "client_config",

@@ -152,11 +152,11 @@ def _login(settings: Settings) -> Login:
 def _tls(settings: Settings) -> ClientSecurity:
     # Imported here: reading certificates costs 50 ms, and most tools connect without TLS.
     from quorate.security.tls.contexts import client_context
-    from quorate.security.tls.explain import explain
+    from quorate.security.tls.explain import explain, is_refusal
     from quorate.security.tls.stores import StoreError
 
     try:
-        return ClientSecurity(client_context(settings.values), explain)
+        return ClientSecurity(client_context(settings.values), explain, is_refusal)
     except StoreError as error:
         settings.refuse(error.key, str(error))
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, cast
 
 from quorate import __version__
 from quorate.base.errors import ErrorCode, QuorateError
@@ -56,13 +56,28 @@ class LoginError(ClientError):
     """The node refused the login, or this side has no credential; another attempt fails too."""
 
 
+class TlsRefusedError(LoginError):
+    """This side or the node does not accept the other's certificate, version of TLS or ciphers."""
+
+
+class Explain(Protocol):
+    """Says in one line why TLS failed on this socket."""
+
+    def __call__(self, error: Exception, stream: ssl.SSLSocket | None = None) -> str: ...
+
+
+def _text(error: Exception, stream: ssl.SSLSocket | None = None) -> str:
+    return str(error)
+
+
 @dataclass(frozen=True, slots=True)
 class ClientSecurity:
     """What a connection needs before its first request."""
 
     tls: ssl.SSLContext | None = None
-    explain: Callable[[Exception], str] = str
-    """Why a TLS handshake failed."""
+    explain: Explain = _text
+    is_refusal: Callable[[Exception], bool] = lambda error: False
+    """Whether TLS failed for a reason that another attempt meets again."""
     login: Login | None = None
     """Begins the SASL exchange; None: the listener has none."""
 
@@ -91,10 +106,11 @@ class Connection:
         """Connect and exchange ApiVersions; each takes up to `timeout_ms`.
 
         `security`: what comes before; None for PLAINTEXT.
-        Raises ConnectError, LoginError, or NoResponseError when the peer does not speak Kafka's protocol.
+        Raises ConnectError, LoginError (TlsRefusedError too), or NoResponseError when the peer does not
+        speak Kafka's protocol.
         """
         self._login = None if security is None else security.login
-        self._explain = None if security is None or security.tls is None else security.explain
+        self._security = None if security is None or security.tls is None else security
         self._log_in_at: float | None = None
         """When to log in again (monotonic, s)."""
         self.address = address
@@ -126,18 +142,25 @@ class Connection:
                 raise
 
     def _secure(self, security: ClientSecurity, timeout_ms: int) -> None:
-        """Do the TLS handshake. Raises ConnectError: the node got no request."""
-        if security.tls is not None:
-            self._socket.settimeout(max(timeout_ms, 1) / 1000)
-            try:
-                self._socket = security.tls.wrap_socket(
-                    self._socket, server_hostname=self.address.host
-                )
-            except (OSError, ValueError) as error:
-                why = "the TLS handshake timed out" if isinstance(error, TimeoutError) else ""
-                raise ConnectError(
-                    f"Cannot connect to {self.address}: {why or security.explain(error)}"
-                ) from None
+        """Do the TLS handshake. Raises ConnectError or TlsRefusedError: the node got no request."""
+        if security.tls is None:
+            return
+        stream = None
+        try:
+            self._socket = stream = security.tls.wrap_socket(
+                self._socket,
+                server_hostname=self.address.host,
+                do_handshake_on_connect=False,
+            )
+            stream.settimeout(max(timeout_ms, 1) / 1000)
+            stream.do_handshake()
+        except TimeoutError:
+            why = f"it did not complete the TLS handshake within {timeout_ms} ms"
+            raise ConnectError(f"Cannot connect to {self.address}: {why}") from None
+        except (OSError, ValueError) as error:
+            kind = TlsRefusedError if security.is_refusal(error) else ConnectError
+            why = security.explain(error, stream)
+            raise kind(f"Cannot connect to {self.address}: {why}") from None
 
     def __enter__(self) -> Connection:
         return self
@@ -262,27 +285,41 @@ class Connection:
         except TimeoutError:
             raise NoResponseError(f"{self.address} did not answer within {timeout_ms} ms") from None
         except OSError as error:
-            raise NoResponseError(
-                f"The connection to {self.address} broke: {self._why(error)}{self._hint()}"
-            ) from None
+            raise self._broken(error) from None
         except WireError as error:
             raise NoResponseError(
                 f"{self.address} sent an invalid response: {error}{self._hint()}"
             ) from None
 
-    def _why(self, error: OSError) -> str:
-        """With TLS 1.3 a node refuses the client's certificate only after the client's handshake."""
-        if self._explain is not None:
-            from ssl import SSLError
+    def _broken(self, error: OSError) -> ClientError:
+        """With TLS 1.3 a node refuses the client's certificate only after the client's handshake.
 
-            if isinstance(error, SSLError):
-                return self._explain(error)
-        return str(error.strerror or error)
+        Its alert is read even where the node has closed the connection before the request was sent.
+        """
+        security = self._security
+        if security is not None and self._correlation <= 1:
+            if isinstance(error, ConnectionError):
+                error = self._alert() or error
+            if security.is_refusal(error):
+                stream = cast("ssl.SSLSocket", self._socket)
+                why = security.explain(error, stream)
+                return TlsRefusedError(f"Cannot connect to {self.address}: {why}")
+        why = str(error.strerror or error)
+        return NoResponseError(f"The connection to {self.address} broke: {why}{self._hint()}")
+
+    def _alert(self) -> OSError | None:
+        """What the socket still has to say after a failed write."""
+        try:
+            self._socket.settimeout(0)
+            self._socket.recv(_CHUNK)
+        except OSError as error:
+            return error
+        return None
 
     def _hint(self) -> str:
         """A likely cause of a failure before the first response."""
         if self._correlation <= 1:
-            return _PLAINTEXT_HINT if self._explain is None else ""
+            return _PLAINTEXT_HINT if self._security is None else ""
         return _SASL_HINT if self._correlation == 2 and self._login is None else ""
 
     def _read_frame(self, deadline: float) -> bytes:

@@ -19,6 +19,7 @@ from quorate.client.connection import (
     Connection,
     LoginError,
     NoResponseError,
+    TlsRefusedError,
     UnsupportedVersionError,
 )
 from quorate.wire.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -137,6 +138,8 @@ class LeaderClient:
         self._next = 0
         self._older: _OlderLeader | None = None
         self._failures: dict[Address, str] = {}
+        self._refused: set[Address] = set()
+        """Where TLS was refused since a leader last answered."""
 
     def __enter__(self) -> Self:
         return self
@@ -186,6 +189,10 @@ class LeaderClient:
                 found = self._attempt(make(self._epoch), kind, partition_of)
                 if found is not None:
                     return found
+            except TlsRefusedError as error:
+                self._drop_connection(error)
+                if self._refused.issuperset(self._candidates()):
+                    raise  # none is left whose certificate could be accepted
             except LoginError:
                 raise
             except ClientError as error:
@@ -215,6 +222,7 @@ class LeaderClient:
         if code in (ErrorCode.NONE, ErrorCode.SNAPSHOT_NOT_FOUND):
             self._address, self._older = address, None
             self._failures.clear()
+            self._refused.clear()
             self._refresh_controllers(connection)
             return partition
         if code not in _NOT_LEADING:
@@ -277,6 +285,8 @@ class LeaderClient:
         address = self._address
         if address is not None:
             self._failures[address] = str(error)
+            if isinstance(error, TlsRefusedError):
+                self._refused.add(address)
             if self._older is not None and self._older.leader == address:
                 self._older = None
         self.close()

@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from quorate.base.ids import Address, Listener, Listeners, ReplicaKey
 from quorate.config import listeners as addresses
+from quorate.config import monitoring_settings
 from quorate.config import validation as cross_checks
-from quorate.config.host_port import parse_host_port
+from quorate.config.monitoring_settings import AuthorizerLogSettings
 from quorate.config.properties_file import read_settings
 from quorate.config.sasl_settings import SaslSettings, is_known, sasl_settings
 from quorate.config.settings import ConfigError, Settings
@@ -28,7 +29,6 @@ _INT_MAX: Final = 2**31 - 1
 _WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
 _MIB: Final = 1024 * 1024
 _OURS: Final = ("controller.quorum.", "metadata.log.", "metadata.max.", "quorate.")
-METRICS_LISTENER: Final = "quorate.metrics.listener"
 _WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "controller.quorum.append.linger.ms": "writes that arrive during a round form the next round",
     "internal.metadata.max.batch.size.in.bytes": "a batch is limited to 8 MiB",
@@ -50,7 +50,7 @@ POLICIES: Final[Mapping[str, str]] = {
 _OTHER_KEYS: Final = (
     *("node.id", "broker.id", "process.roles", "log.dir", "log.dirs", "metadata.log.dir"),
     *(addresses.LISTENERS, addresses.ADVERTISED, addresses.PROTOCOL_MAP),
-    *(addresses.CONTROLLER_NAMES, addresses.VOTERS, addresses.BOOTSTRAP, METRICS_LISTENER),
+    *(addresses.CONTROLLER_NAMES, addresses.VOTERS, addresses.BOOTSTRAP),
     *(
         cross_checks.OVERRIDES,
         AUDIT_DIR,
@@ -59,6 +59,7 @@ _OTHER_KEYS: Final = (
         TOKEN_KEY,
         *POLICIES,
         *POLICIES.values(),
+        *monitoring_settings.KEYS,
     ),
 )
 
@@ -157,6 +158,8 @@ class NodeConfig:
     """A new cluster's log records it as the default, for eligible leader replicas (KIP-966)."""
     unclean_leader_election_enable: bool = _flag()
     unclean_leader_election_interval_ms: int = _int(5 * 60 * 1000, at_least=1, bits=64)
+    authorizer_log: AuthorizerLogSettings | None = None
+    """`quorate.authorizer.log.*`; None: decisions are not logged."""
     auto_leader_rebalance_enable: bool = _flag(True)
     leader_imbalance_check_interval_seconds: int = _int(300, at_least=1, bits=64)
     broker_session_timeout_ms: int = _int(9000)
@@ -258,7 +261,8 @@ def config_of(settings: Settings) -> NodeConfig:
         sasl=sasl_settings(settings, protocols, tuple(names))
         if "controller" in roles
         else SaslSettings(),
-        metrics_listener=_metrics_listener(settings),
+        metrics_listener=monitoring_settings.metrics_listener(settings),
+        authorizer_log=monitoring_settings.authorizer_log(settings),
         warnings=(*settings.notes, *_warnings(settings)),
         source=settings.source,
         file=settings.values,
@@ -307,16 +311,6 @@ def _policy(settings: Settings, key: str) -> str:
     if text and not (colon and all(name.isidentifier() for name in names)):
         settings.invalid(key, text, "It should be of the form module:attribute")
     return text
-
-
-def _metrics_listener(settings: Settings) -> Address | None:
-    text = settings.text(METRICS_LISTENER)
-    if not text:
-        return None
-    address = parse_host_port(text)
-    if address is None:
-        settings.invalid(METRICS_LISTENER, text, "It should be of the form host:port")
-    return address
 
 
 def unknown_keys(settings: Settings) -> list[str]:

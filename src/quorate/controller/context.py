@@ -17,7 +17,12 @@ from quorate.controller.token_config import NO_TOKENS, TokenConfig
 from quorate.metadata.image import Image
 from quorate.raft.values import ControlState
 from quorate.security.acl import AclOperation, AclResource
-from quorate.security.authorizer import CLUSTER_NAME, AuthorizerConfig, Requester, authorize
+from quorate.security.authorizer import (
+    CLUSTER_NAME,
+    AuthorizerConfig,
+    Requester,
+    decide,
+)
 
 _EMPTY: Final = Image()
 
@@ -136,17 +141,33 @@ class Context:
         """How long the requester is to wait because of its quota."""
         return 0 if self.mutation_quota is None else self.mutation_quota.throttle_ms
 
-    def may(self, operation: AclOperation, resource: AclResource, name: str) -> bool:
-        """Whether the requester has this permission on the resource of this name."""
+    def may(
+        self,
+        operation: AclOperation,
+        resource: AclResource,
+        name: str,
+        *,
+        logs_denied: bool = True,
+    ) -> bool:
+        """Whether the requester has this permission on the resource of this name.
+
+        logs_denied: False where Kafka's log has no line for a refusal, since the request may go on
+        """
         config = self.config.authorizer
         if config is None or self.requester is None:
             return True
-        allowed = authorize(self.image, config, self.requester, operation, resource, name)
-        return allowed if self.counts is None else self.counts.authorized(allowed)
+        asked = self.requester, operation, resource, name
+        decision = decide(self.image, config, *asked)
+        if self.counts is None:
+            return decision.is_allowed
+        return self.counts.decided(*asked, decision, logs_denied=logs_denied)
 
     def may_in_cluster(self, operation: AclOperation) -> bool:
-        """Whether the requester has this permission on the cluster."""
-        return self.may(operation, AclResource.CLUSTER, CLUSTER_NAME)
+        """Whether the requester may do it to every topic, by its permission on the cluster.
+
+        A refusal is not logged: the permission on each topic counts then.
+        """
+        return self.may(operation, AclResource.CLUSTER, CLUSTER_NAME, logs_denied=False)
 
     def is_active(self, image: Image, broker_id: int) -> bool:
         """The broker is registered, and neither fenced, nor being fenced, nor shutting down."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quorate.security.acl import AclOperation, AclResource
+from quorate.security.authorizer import Decision, DecisionLog, Requester
+
 
 @dataclass(slots=True)
 class ControllerCounts:
@@ -20,10 +23,27 @@ class ControllerCounts:
     denied: int = 0
     """`authorization-denied-rate-per-minute`"""
 
-    def authorized(self, allowed: bool) -> bool:
-        """Count a decision of the authorizer, and return it."""
-        if allowed:
+    decisions: DecisionLog | None = None
+    """Collects what the authorizer decides; None: it is only counted."""
+
+    def decided(
+        self,
+        requester: Requester,
+        operation: AclOperation,
+        resource: AclResource,
+        name: str,
+        decision: Decision,
+        *,
+        logs_denied: bool = True,
+    ) -> bool:
+        """Count and log a decision of the authorizer; returns whether it allows.
+
+        logs_denied: False where Kafka's log has no line for a refusal, since the request may go on
+        """
+        if decision.is_allowed:
             self.allowed += 1
         else:
             self.denied += 1
-        return allowed
+        if self.decisions is not None and (logs_denied or decision.is_allowed):
+            self.decisions.add(requester, operation, resource, name, decision)
+        return decision.is_allowed

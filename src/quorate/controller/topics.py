@@ -290,7 +290,9 @@ def _created(
     assert isinstance(last, PartitionRecord), "a topic has a partition"
     topic_id = last.topic_id
     cls = CreateTopicsResponse.CreatableTopicResult
-    if not context.may(AclOperation.DESCRIBE_CONFIGS, AclResource.TOPIC, topic.name):
+    if not context.may(
+        AclOperation.DESCRIBE_CONFIGS, AclResource.TOPIC, topic.name, logs_denied=False
+    ):
         error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return cls(name=topic.name, topic_id=topic_id, topic_config_error_code=error)
     return cls(

@@ -31,7 +31,7 @@ from quorate.node.own_writes import OwnWrites
 from quorate.node.raft_rpc_inbound import response_to_wire
 from quorate.node.registration import Registrant, Registration, RegistrationSend
 from quorate.node.request_context import ReplicaView
-from quorate.node.requests import ENVELOPE, Call
+from quorate.node.requests import ENVELOPE, Call, requester_of
 from quorate.node.write_queue import WriteQueue
 from quorate.raft import inputs
 from quorate.raft.messages import Request
@@ -41,7 +41,7 @@ from quorate.replica.proposals import Submit, batch_room
 from quorate.replica.replica import Answer, Input, Replica
 from quorate.replica.state_machine import Now
 from quorate.security.acl import AclOperation, AclResource
-from quorate.security.authorizer import CLUSTER_NAME, Requester, authorize
+from quorate.security.authorizer import CLUSTER_NAME, decide_when_loaded
 from quorate.wire.errors import EncodeError
 from quorate.wire.messages import ControllerRegistrationResponse, EnvelopeResponse
 from quorate.wire.schema import Message
@@ -252,12 +252,9 @@ class ControllerNode(ReplicaView):
         config = self._config.authorizer
         if config is None:
             return True
-        if self.image.features.metadata_version is None:
-            # The entries are not known yet: only super users may ask (`AuthorizerNotReadyException`).
-            return self.counts.authorized(call.principal in config.super_users)
-        requester = Requester(call.principal, call.host)
-        allowed = authorize(self.image, config, requester, operation, resource, name)
-        return self.counts.authorized(allowed)
+        requester = requester_of(call)
+        decision = decide_when_loaded(self.image, config, requester, operation, resource, name)
+        return self.counts.decided(requester, operation, resource, name, decision)
 
     @property
     def _leads(self) -> bool:
@@ -363,7 +360,7 @@ class ControllerNode(ReplicaView):
             version=0 if request is None else request.version,
             is_forwarded=call is not None and call.envelope is not None,
             listener="" if call is None else call.listener,
-            requester=None if call is None else Requester(call.principal, call.host),
+            requester=None if call is None else requester_of(call),
             mutation_quota=self.client_quotas.on_mutations(call, self.image, self.now.monotonic_ms),
             may_use_tokens=call is not None and self.may_use_tokens(call),
             counts=self.counts,

@@ -6,6 +6,7 @@ from typing import Final
 
 from quorate.base.frozen import frozen
 from quorate.node.raft_rpc_inbound import Asked
+from quorate.security.authorizer import Requester
 from quorate.security.principal import ANONYMOUS
 from quorate.wire.header import WireRequest, encode_response
 from quorate.wire.messages import EnvelopeResponse
@@ -55,3 +56,8 @@ class Call:
         if self.envelope is None:
             return frame
         return self.envelope.encode(EnvelopeResponse(response_data=frame[_LENGTH:]))
+
+
+def requester_of(call: Call) -> Requester:
+    """Who asks, as the authorizer sees it."""
+    return Requester(call.principal, call.host, call.request.api_key)

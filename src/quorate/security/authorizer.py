@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from quorate.metadata.image import Acl, AclPattern, Image
 from quorate.security.acl import AclOperation, AclResource
@@ -62,28 +62,104 @@ class Requester:
     """`type:name`"""
     host: str
     """The client's address as text."""
+    api_key: int = -1
+    """Of the request, that inside of an Envelope."""
 
 
-def authorize(
+class Decision(NamedTuple):
+    """What the authorizer decided, and why."""
+
+    is_allowed: bool
+    rule: str
+    """`SuperUser`, `MatchingAcl`, `DefaultAllow`, `DefaultDeny` or `NotReady`."""
+    acl: Acl | None = None
+    """The entry that decided."""
+
+
+_SUPER_USER: Final = Decision(True, "SuperUser")
+_NOT_READY: Final = Decision(False, "NotReady")
+_MATCHING: Final = "MatchingAcl"
+_DEFAULT_ALLOW: Final = Decision(True, "DefaultAllow")
+_DEFAULT_DENY: Final = Decision(False, "DefaultDeny")
+
+
+class LoggedDecision(NamedTuple):
+    """A decision, with what it was about."""
+
+    requester: Requester
+    operation: AclOperation
+    resource: AclResource
+    name: str
+    decision: Decision
+
+
+class DecisionLog:
+    """Collects decisions until the node's driver takes them."""
+
+    def __init__(self, *, with_allowed: bool) -> None:
+        """with_allowed: keep what was allowed, too."""
+        self.entries: list[LoggedDecision] = []
+        self._with_allowed = with_allowed
+
+    def add(
+        self,
+        requester: Requester,
+        operation: AclOperation,
+        resource: AclResource,
+        name: str,
+        decision: Decision,
+    ) -> None:
+        """Keep the decision."""
+        if self._with_allowed or not decision.is_allowed:
+            self.entries.append(LoggedDecision(requester, operation, resource, name, decision))
+
+    def take(self) -> list[LoggedDecision]:
+        """What was kept since the last call."""
+        taken, self.entries = self.entries, []
+        return taken
+
+
+def decide(
     image: Image,
     config: AuthorizerConfig,
     requester: Requester,
     operation: AclOperation,
     resource: AclResource,
     name: str = CLUSTER_NAME,
-) -> bool:
-    """Whether the operation on the resource of this name is allowed."""
+) -> Decision:
+    """Whether the operation on the resource of this name is allowed, and by which rule."""
     if requester.principal in config.super_users:
-        return True
-    has_entries = is_allowed = False
+        return _SUPER_USER
+    has_entries = False
+    allowing: Acl | None = None
     for acl in _entries(image, resource, name):
         has_entries = True
         if not _matches(acl, requester, operation):
             continue
         if acl.permission_type == DENY:
-            return False
-        is_allowed = True
-    return is_allowed or (not has_entries and config.allow_without_acls)
+            return Decision(False, _MATCHING, acl)
+        allowing = acl
+    if allowing is not None:
+        return Decision(True, _MATCHING, allowing)
+    is_allowed = not has_entries and config.allow_without_acls
+    return _DEFAULT_ALLOW if is_allowed else _DEFAULT_DENY
+
+
+def decide_when_loaded(
+    image: Image,
+    config: AuthorizerConfig,
+    requester: Requester,
+    operation: AclOperation,
+    resource: AclResource,
+    name: str,
+) -> Decision:
+    """As `decide`. But before the entries are known, only super users may ask.
+
+    Kafka: `AuthorizerNotReadyException`.
+    """
+    if image.features.metadata_version is not None:
+        return decide(image, config, requester, operation, resource, name)
+    return _SUPER_USER if requester.principal in config.super_users else _NOT_READY
 
 
 def _entries(image: Image, resource: AclResource, name: str) -> Iterator[Acl]:

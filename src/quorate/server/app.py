@@ -34,8 +34,9 @@ from quorate.node.metadata_machine import MetadataMachine
 from quorate.node.registration import Registrant
 from quorate.replica.replica import Replica
 from quorate.replica.snapshot_policy import SnapshotPolicy
-from quorate.security.authorizer import AuthorizerConfig
+from quorate.security.authorizer import AuthorizerConfig, DecisionLog
 from quorate.server.audit_log import AuditLog
+from quorate.server.authorizer_log import AuthorizerLog
 from quorate.server.bootstrap import read_bootstrap
 from quorate.server.certificates import Certificates, security_detail
 from quorate.server.credentials import Credentials, read_local
@@ -216,6 +217,16 @@ def open_audit(config: NodeConfig) -> AuditLog | None:
     )
 
 
+def open_authorizer_log(config: NodeConfig, controller: ControllerNode) -> AuthorizerLog | None:
+    """The log of the node's authorizer, if there are both. Raises AuthorizerLogError."""
+    if config.authorizer_log is None or not config.authorizer:
+        return None
+    decisions = DecisionLog(with_allowed=config.authorizer_log.with_allowed)
+    log = AuthorizerLog(config.authorizer_log, decisions, config.node_id)
+    controller.counts.decisions = decisions
+    return log
+
+
 def snapshot_policy(config: NodeConfig) -> SnapshotPolicy:
     """When to write snapshots and delete old ones, from `metadata.log.*` and `metadata.max.*`."""
     return SnapshotPolicy(
@@ -304,6 +315,8 @@ async def _serve(
         driver = Driver(controller, storage, loop, limits(config), most, end, meters)
         driver.audit = audit
         verify_log(driver, controller.replica, storage, config)
+        decisions = open_authorizer_log(config, controller)
+        driver.authorizer_log = decisions
         driver.acceptor.admission = lambda listener, host: controller.client_quotas.admit(
             controller.image, listener, host, present().monotonic_ms
         )
@@ -330,6 +343,8 @@ async def _serve(
             pages.close()
         if audit is not None:
             audit.close()
+        if decisions is not None:
+            decisions.close()
         if fault is not None:
             raise NodeFaultError(f"Node {config.node_id} stopped: {fault}")
         LOG.info("The log is closed")

@@ -9,7 +9,6 @@ on without the file until it can be opened again.
 from __future__ import annotations
 
 import json
-import os
 from collections import deque
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from typing import Final
 from quorate.base.errors import QuorateError
 from quorate.node.audit import AuditEntry
 from quorate.server.logs import LOG
+from quorate.server.rotating_file import RotatingFile
 
 FILE: Final = "audit.jsonl"
 """The newest entries; `audit.1.jsonl` has those before them, and so on."""
@@ -42,14 +42,11 @@ class AuditLog:
         self.written = 0
         """How many entries were written since the start; `recent` has the last of them."""
         self._folder = folder
-        self._max_bytes = max_bytes
-        self._max_files = max_files
-        self._file: int | None = None
-        self._size = 0
+        self._file = RotatingFile(folder, _name_of, max_bytes, max_files)
         self._is_failing = False
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._open()
+            self._file.open()
         except OSError as error:
             raise AuditError(
                 f"quorate.audit.dir={folder}: {error.strerror or error}: make it a directory that "
@@ -66,13 +63,7 @@ class AuditLog:
             self.written += 1
             lines += json.dumps(whole, separators=(",", ":")).encode() + _NEWLINE
         try:
-            if self._file is None:
-                self._open()
-            if self._size and self._size + len(lines) > self._max_bytes:
-                self._rotate()
-            assert self._file is not None
-            _write_all(self._file, bytes(lines))
-            self._size += len(lines)
+            self._file.append(bytes(lines))
         except OSError as error:
             self._fail(error)
         else:
@@ -80,26 +71,7 @@ class AuditLog:
 
     def close(self) -> None:
         """Close the file."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-
-    def _open(self) -> None:
-        path = self._folder / FILE
-        self._file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
-        self._size = os.fstat(self._file).st_size
-        if self._size and os.pread(self._file, 1, self._size - 1) != _NEWLINE:
-            _write_all(self._file, _NEWLINE)  # the machine went down within a line
-            self._size += 1
-
-    def _rotate(self) -> None:
-        self.close()
-        names = [FILE, *(f"audit.{number}.jsonl" for number in range(1, self._max_files))]
-        (self._folder / names[-1]).unlink(missing_ok=True)
-        for older, newer in zip(reversed(names[1:]), reversed(names[:-1]), strict=True):
-            if (self._folder / newer).exists():
-                (self._folder / newer).rename(self._folder / older)
-        self._open()
+        self._file.close()
 
     def _fail(self, error: OSError) -> None:
         if not self._is_failing:
@@ -108,9 +80,8 @@ class AuditLog:
         self.close()
 
 
-def _write_all(file: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(file, data) :]
+def _name_of(age: int) -> str:
+    return f"audit.{age}.jsonl" if age else FILE
 
 
 def read_entries(folder: Path) -> list[AuditEntry]:

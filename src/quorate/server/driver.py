@@ -26,6 +26,7 @@ from quorate.replica.replica import Replica
 from quorate.replica.state_machine import Now
 from quorate.server.audit_log import AuditLog
 from quorate.server.authentication import OPEN_PEER, PeerSecurity
+from quorate.server.authorizer_log import AuthorizerLog
 from quorate.server.disk import DiskThread, run_in_thread
 from quorate.server.limits import ConnectionLimits
 from quorate.server.listener import Acceptor, InboundConnection, ResponseSlot
@@ -110,6 +111,8 @@ class Driver:
         self._meters = meters
         self.audit: AuditLog | None = None
         """Keeps the audit trail; None: there is none."""
+        self.authorizer_log: AuthorizerLog | None = None
+        """Logs what the node's authorizer decides; None: nothing is logged."""
         self.peer_security: PeerSecurity = OPEN_PEER
         """What new connections to peers need; set it before `start`."""
         on_sync = None if meters is None else meters.sync_seconds.observe
@@ -201,6 +204,8 @@ class Driver:
             if effects.audit and self.audit is not None:  # before the responses go out
                 epoch = self._node.replica.core.epoch
                 self.audit.write(effects.audit, self._node.node_id, epoch, now.wall_ms)
+            if self.authorizer_log is not None:
+                self.authorizer_log.write_new(now.wall_ms)
             self._carry_out(effects)
             if meters is not None:
                 meters.stepped(happened, effects, meters.clock() - began)

@@ -28,6 +28,11 @@ _MAX_UNREACHABLE: Final = 1_000
 _NO_ADDRESS: Final = (ValueError, OverflowError)
 """What an invalid host name or port raises, e.g. a name with a NUL or without an IDNA encoding."""
 
+_CLOSED_EARLY: Final = (
+    "it closed the connection before its first response: compare the security protocols of both nodes "
+    "in listener.security.protocol.map"
+)
+
 
 class Peer:
     """One other node. `on_lost` is called when its process turns out to have ended.
@@ -170,6 +175,8 @@ class Peer:
         """The connection ended by itself: decide whether to connect again."""
         link = self._link
         was_ready = link is not None and link.is_ready
+        if by_peer and not was_ready:
+            self._log_unreachable(f"Cannot connect to {self}: {_CLOSED_EARLY}")
         may_be_dead = by_peer and link is not None and link.has_answered
         self._drop()
         if self._closed or self._is_busy:

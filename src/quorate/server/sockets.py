@@ -10,7 +10,8 @@ from typing import Final
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, Listener, Listeners
 from quorate.config.listeners import is_wildcard
-from quorate.config.node_config import METRICS_LISTENER, NodeConfig
+from quorate.config.monitoring_settings import METRICS_LISTENER
+from quorate.config.node_config import NodeConfig
 from quorate.config.raft_config import resolved_listeners
 from quorate.server.descriptors import max_backlog_for, soft_limit
 from quorate.server.limits import MIN_BACKLOG

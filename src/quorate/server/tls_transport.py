@@ -61,8 +61,11 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             self._shake_hands()
 
     def connection_lost(self, error: Exception | None) -> None:
-        if not self._is_secured and not self._is_broken and self._handshake_bytes:
-            self._break("the connection was closed during the TLS handshake")
+        if not self._is_secured and not self._is_broken:
+            if not self._is_server:
+                self._break(explain(error or ConnectionResetError(), self._tls))
+            elif self._handshake_bytes:
+                self._break("the connection was closed during the TLS handshake")
         self._upper.connection_lost(error)
 
     def pause_writing(self) -> None:
@@ -98,7 +101,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             return False
         except (ssl.SSLError, ValueError) as error:
             self._flush()
-            self._break(explain(error))
+            self._break(explain(error, self._tls))
             return False
         self._flush()
         self._is_secured = True
@@ -121,7 +124,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
                 break
             except ssl.SSLError as error:
                 self._flush()
-                self._break(explain(error))
+                self._break(explain(error, self._tls))
                 return
             if not data:
                 self.close()
@@ -145,7 +148,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         try:
             self._tls.write(data)
         except ssl.SSLError as error:
-            self._break(explain(error))
+            self._break(explain(error, self._tls))
             return
         self._flush()
 

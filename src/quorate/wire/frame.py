@@ -10,6 +10,8 @@ MAX_FRAME_SIZE: Final = 104_857_600
 """Kafka's socket.request.max.bytes, in bytes."""
 _TLS: Final = 0x1603
 """How a TLS handshake begins: its type and the version."""
+_TLS_ALERT: Final = 0x1503
+"""How a node answers plaintext on a port of TLS."""
 _HTTP: Final = int.from_bytes(b"HTTP", "big")
 """What the first words of a web server are as a length."""
 
@@ -82,6 +84,8 @@ class FrameReader:
         hint = "is the peer a Kafka node, and not using TLS?"
         if size >> 16 == _TLS:
             hint = "the peer speaks TLS, but this port is PLAINTEXT: compare the security protocols"
+        if size >> 16 == _TLS_ALERT:
+            hint = "the peer speaks TLS, but this side PLAINTEXT: compare the security protocols"
         if size == _HTTP:
             hint = "the peer speaks HTTP: is this the port of a metrics page?"
         raise WireError(

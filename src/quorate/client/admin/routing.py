@@ -22,6 +22,7 @@ from quorate.client.connection import (
     Connection,
     NoResponseError,
     SentRequest,
+    TlsRefusedError,
     UnsupportedVersionError,
 )
 from quorate.client.results import (
@@ -268,12 +269,16 @@ class Router:
 
     # -- nodes --------------------------------------------------------------------------------
     async def any_node(self) -> Connection:
-        """Connect to the known node with the fewest failed attempts. Raises NoReachableNodeError.
+        """Connect to the known node with the fewest failed attempts.
+
+        Raises NoReachableNodeError; TlsRefusedError where that is why one of them failed, since another
+        attempt fails too.
 
         Known are open connections first, then the bootstrap list, then the nodes of the last
         DescribeCluster response.
         """
         failures = []
+        is_refused = False
         known = [node.address for node in self._cluster.nodes.values()] if self._cluster else ()
         nodes = dict.fromkeys((*self._open, *self.config.bootstrap, *known))
         for address in sorted(nodes, key=lambda each: self._failed_attempts.get(each, 0)):
@@ -281,8 +286,11 @@ class Router:
                 connection = await self._connect(address)
                 self._failed_attempts[address] = self._failed_attempts.get(address, 0) + 1
                 return connection
-            except (ConnectError, NoResponseError) as error:
+            except (ConnectError, NoResponseError, TlsRefusedError) as error:
                 failures.append(str(error))
+                is_refused |= isinstance(error, TlsRefusedError)
+        if is_refused:
+            raise TlsRefusedError("; ".join(failures))
         kind = "controllers" if self.config.controllers else "brokers"
         raise NoReachableNodeError(
             f"{'; '.join(failures)} (are these addresses of {kind}, and do the {kind} run?)"

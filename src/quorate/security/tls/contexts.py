@@ -16,6 +16,7 @@ from typing import Final
 from cryptography.hazmat.primitives import serialization
 
 from quorate.security.tls.stores import KeyEntry, StoreError, read_key, read_trust
+from quorate.security.tls.streams import TlsContext
 
 _VERSIONS: Final[Mapping[str, ssl.TLSVersion]] = {
     "TLSv1.2": ssl.TLSVersion.TLSv1_2,
@@ -45,7 +46,7 @@ class TlsError(StoreError):
     """A value that cannot be served. The message names the key and what to do."""
 
 
-def server_context(values: Mapping[str, str]) -> ssl.SSLContext:
+def server_context(values: Mapping[str, str]) -> TlsContext:
     """The context of a listener. Raises StoreError."""
     entry = read_key(values)
     if entry is None:
@@ -54,7 +55,7 @@ def server_context(values: Mapping[str, str]) -> ssl.SSLContext:
             "a listener with TLS needs a certificate: set this key, or ssl.keystore.key and "
             "ssl.keystore.certificate.chain",
         )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = TlsContext(ssl.PROTOCOL_TLS_SERVER)
     wanted = (values.get("ssl.client.auth") or "none").lower()
     if wanted not in _CLIENT_AUTH:
         raise TlsError("ssl.client.auth", f"{wanted!r} is not one of {', '.join(_CLIENT_AUTH)}")
@@ -63,9 +64,9 @@ def server_context(values: Mapping[str, str]) -> ssl.SSLContext:
     return context
 
 
-def client_context(values: Mapping[str, str]) -> ssl.SSLContext:
+def client_context(values: Mapping[str, str]) -> TlsContext:
     """The context of outgoing connections. Raises StoreError."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = TlsContext(ssl.PROTOCOL_TLS_CLIENT)
     algorithm = values.get("ssl.endpoint.identification.algorithm", "https")
     if algorithm.lower() not in ("", "https"):
         raise TlsError(
@@ -77,7 +78,7 @@ def client_context(values: Mapping[str, str]) -> ssl.SSLContext:
     return context
 
 
-def _set_up(context: ssl.SSLContext, values: Mapping[str, str], entry: KeyEntry | None) -> None:
+def _set_up(context: TlsContext, values: Mapping[str, str], entry: KeyEntry | None) -> None:
     for key, allowed in _FIXED.items():
         if values.get(key, "") not in allowed:
             raise TlsError(
@@ -91,6 +92,7 @@ def _set_up(context: ssl.SSLContext, values: Mapping[str, str], entry: KeyEntry 
     _set_suites(context, values)
     if entry is not None:
         _load(context, entry)
+        context.own = entry.chain[0]
     if context.verify_mode != ssl.CERT_NONE:
         trusted = read_trust(values)
         if trusted is None:

@@ -1,0 +1,209 @@
+"""The log of the authorizer's decisions, as lines of Kafka's `kafka-authorizer.log` and as JSON lines.
+
+`quorate pipeline who` reads the former. A thread formats and writes the lines, so that the event loop
+only hands the decisions over. The thread has a bounded queue: what does not fit is counted, and the log
+says how much is missing.
+
+Source: `StandardAuthorizerData.buildAuditMessage`, `StandardAcl`, and the layout of `log4j2.yaml`.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from quorate.base.errors import QuorateError
+from quorate.config.monitoring_settings import AUTHORIZER_LOG_DIR, AuthorizerLogSettings
+from quorate.metadata.image import Acl
+from quorate.security.acl import AclOperation, AclResource
+from quorate.security.authorizer import ALL_OPERATIONS, ALLOW, PREFIXED, DecisionLog, LoggedDecision
+from quorate.server.logs import LOG
+from quorate.server.rotating_file import RotatingFile
+from quorate.wire.registry import APIS
+
+TEXT_FILE: Final = "kafka-authorizer.log"
+JSON_FILE: Final = "kafka-authorizer.jsonl"
+_LOGGER: Final = "kafka.authorizer.logger"
+_MAX_WAITING: Final = 256
+"""Batches of decisions that wait for the thread."""
+_REPORT_EVERY_S: Final = 60.0
+_RESOURCE_NAMES: Final[Mapping[int, str]] = {
+    AclResource.TOPIC: "Topic",
+    AclResource.GROUP: "Group",
+    AclResource.CLUSTER: "Cluster",
+    AclResource.TRANSACTIONAL_ID: "TransactionalId",
+    AclResource.DELEGATION_TOKEN: "DelegationToken",
+    AclResource.USER: "User",
+}
+"""`SecurityUtils.resourceTypeName`"""
+
+
+class AuthorizerLogError(QuorateError):
+    """The directory of the log cannot be used. The message says why."""
+
+
+class _Batch(NamedTuple):
+    entries: Sequence[LoggedDecision]
+    wall_ms: int
+    missing: int
+    """Decisions before these that were not logged."""
+
+
+class AuthorizerLog:
+    """Writes decisions from a thread of its own, until `close`."""
+
+    def __init__(
+        self, settings: AuthorizerLogSettings, decisions: DecisionLog, node_id: int
+    ) -> None:
+        """Open the files for what `decisions` collects. Raises AuthorizerLogError."""
+        self._decisions = decisions
+        self.missing = 0
+        """Decisions since the start that were not logged: the disk was too slow, or failed."""
+        self._node_id = node_id
+        self._folder = settings.folder
+        self._unreported = 0
+        self._is_failing = False
+        self._files: dict[str, RotatingFile] = {}
+        for form in settings.formats:
+            name = TEXT_FILE if form == "text" else JSON_FILE
+            self._files[form] = RotatingFile(
+                settings.folder, _names(name), settings.max_bytes, settings.max_files
+            )
+        try:
+            settings.folder.mkdir(parents=True, exist_ok=True)
+            for file in self._files.values():
+                file.open()
+        except OSError as error:
+            raise AuthorizerLogError(
+                f"{AUTHORIZER_LOG_DIR}={settings.folder}: {error.strerror or error}: make it a "
+                "directory that this node may write"
+            ) from None
+        self._queue: queue.Queue[_Batch | None] = queue.Queue(_MAX_WAITING)
+        self._thread = threading.Thread(target=self._run, name="authorizer-log", daemon=True)
+        self._thread.start()
+
+    def write_new(self, wall_ms: int) -> None:
+        """Log the decisions since the last call, made at `wall_ms` since 1970; never waits."""
+        if not self._decisions.entries:
+            return
+        entries = self._decisions.take()
+        try:
+            self._queue.put_nowait(_Batch(entries, wall_ms, self._unreported))
+            self._unreported = 0
+        except queue.Full:
+            self._unreported += len(entries)
+            self.missing += len(entries)
+
+    def close(self) -> None:
+        """Write what waits, and close the files."""
+        self._queue.put(_Batch((), 0, self._unreported))
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        lost, report_at = 0, 0.0
+        while (batch := self._queue.get()) is not None:
+            lost += batch.missing
+            if lost and (not batch.entries or time.monotonic() >= report_at):
+                LOG.warning("%d decisions are missing in the authorizer's log", lost)
+                lost, report_at = 0, time.monotonic() + _REPORT_EVERY_S
+            try:
+                self._append(batch)
+            except OSError as error:
+                self.missing += len(batch.entries)
+                self._fail(error)
+            else:
+                self._is_failing = False
+        for file in self._files.values():
+            file.close()
+
+    def _append(self, batch: _Batch) -> None:
+        for form, file in self._files.items():
+            lines = (
+                text_lines(batch.entries, batch.wall_ms)
+                if form == "text"
+                else json_lines(batch.entries, batch.wall_ms, self._node_id)
+            )
+            file.append("".join(lines).encode("utf-8", "backslashreplace"))
+
+    def _fail(self, error: OSError) -> None:
+        if not self._is_failing:
+            LOG.error("The authorizer's log in %s cannot be written: %s", self._folder, error)
+        self._is_failing = True
+        for file in self._files.values():
+            file.close()
+
+
+def _names(name: str) -> Callable[[int], str]:
+    return lambda age: f"{name}.{age}" if age else name
+
+
+def text_lines(entries: Sequence[LoggedDecision], wall_ms: int) -> Iterator[str]:
+    """The lines of Kafka's log, `[%d] %p %m (%c)%n`, in local time."""
+    seconds, ms = divmod(wall_ms, 1000)
+    moment = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(seconds))},{ms:03}"
+    for requester, operation, resource, name, decision in entries:
+        level, result = ("DEBUG", "Allowed") if decision.is_allowed else ("INFO", "Denied")
+        yield (
+            f"[{moment}] {level} Principal = {_one_line(requester.principal)} is {result} operation "
+            f"= {operation.name} from host = {requester.host or '?'} on resource = "
+            f"{_RESOURCE_NAMES[resource]}:LITERAL:{_one_line(name)} for request = "
+            f"{_request(requester.api_key)} with resourceRefCount = 1 based on rule "
+            f"{_rule(decision.rule, decision.acl)} ({_LOGGER})\n"
+        )
+
+
+def json_lines(entries: Sequence[LoggedDecision], wall_ms: int, node_id: int) -> Iterator[str]:
+    """One object per decision."""
+    moment = datetime.fromtimestamp(wall_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    for requester, operation, resource, name, decision in entries:
+        whole = {
+            "time": moment,
+            "node": node_id,
+            "principal": requester.principal,
+            "result": "Allowed" if decision.is_allowed else "Denied",
+            "operation": operation.name,
+            "address": requester.host,
+            "resourceType": _RESOURCE_NAMES[resource],
+            "resourceName": name,
+            "request": _request(requester.api_key),
+            "rule": decision.rule,
+            "acl": None if decision.acl is None else _facts(decision.acl),
+        }
+        yield json.dumps(whole, separators=(",", ":")) + "\n"
+
+
+def _request(api_key: int) -> str:
+    api = APIS.get(api_key)
+    return f"API {api_key}" if api is None else api.name
+
+
+def _rule(rule: str, acl: Acl | None) -> str:
+    if acl is None:
+        return rule
+    facts = ", ".join(f"{key}={_one_line(value)}" for key, value in _facts(acl).items())
+    return f"{rule}(acl=StandardAcl[{facts}])"
+
+
+def _facts(acl: Acl) -> Mapping[str, str]:
+    """The fields of `StandardAcl`, in its order."""
+    operation = acl.operation
+    return {
+        "resourceType": AclResource(acl.resource_type).name,
+        "resourceName": acl.resource_name,
+        "patternType": "PREFIXED" if acl.pattern_type == PREFIXED else "LITERAL",
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": "ALL" if operation == ALL_OPERATIONS else AclOperation(operation).name,
+        "permissionType": "ALLOW" if acl.permission_type == ALLOW else "DENY",
+    }
+
+
+def _one_line(text: str) -> str:
+    """A name that cannot end the line."""
+    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")

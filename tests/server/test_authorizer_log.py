@@ -1,0 +1,108 @@
+"""The files of the authorizer's log, its keys, and what a slow or full disk does to it."""
+
+import threading
+
+import pytest
+
+from quorate.config.monitoring_settings import AuthorizerLogSettings, authorizer_log
+from quorate.config.settings import ConfigError, Settings
+from quorate.security.acl import AclOperation, AclResource
+from quorate.security.authorizer import Decision, DecisionLog, Requester
+from quorate.server.authorizer_log import TEXT_FILE, AuthorizerLog, AuthorizerLogError
+from quorate.server.rotating_file import RotatingFile
+
+ALICE = Requester("User:alice", "10.0.0.7", 3)
+DENIED = Decision(False, "DefaultDeny")
+
+
+def log_of(folder, **more):
+    decisions = DecisionLog(with_allowed=False)
+    return decisions, AuthorizerLog(AuthorizerLogSettings(folder, **more), decisions, 1)
+
+
+def refuse(decisions, name):
+    decisions.add(ALICE, AclOperation.READ, AclResource.TOPIC, name, DENIED)
+
+
+def test_the_files_are_bounded(tmp_path):
+    decisions, log = log_of(tmp_path, max_bytes=2000, max_files=3)
+    for number in range(60):
+        refuse(decisions, f"t{number}")
+        log.write_new(0)
+    log.close()
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [TEXT_FILE, f"{TEXT_FILE}.1", f"{TEXT_FILE}.2"]
+    assert all(path.stat().st_size <= 2000 for path in tmp_path.iterdir())
+    assert "LITERAL:t59 for request = Metadata" in (tmp_path / TEXT_FILE).read_text()
+    assert (tmp_path / TEXT_FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_slow_disk_costs_decisions_and_never_waits(tmp_path, monkeypatch, caplog):
+    hold, held = threading.Event(), threading.Event()
+    append = RotatingFile.append
+
+    def slow(self, lines):
+        held.set()
+        assert hold.wait(20)
+        append(self, lines)
+
+    monkeypatch.setattr(RotatingFile, "append", slow)
+    decisions, log = log_of(tmp_path)
+    refuse(decisions, "first")
+    log.write_new(0)
+    assert held.wait(10)
+    for number in range(300):
+        refuse(decisions, f"t{number}")
+        log.write_new(0)
+    assert log.missing == 300 - 256
+    hold.set()
+    log.close()
+    assert "44 decisions are missing in the authorizer's log" in caplog.text
+    assert (tmp_path / TEXT_FILE).read_text().count("\n") == 257
+
+
+def test_a_full_disk_is_reported_once(tmp_path, monkeypatch, caplog):
+    def full(self, lines):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RotatingFile, "append", full)
+    decisions, log = log_of(tmp_path)
+    for _ in range(3):
+        refuse(decisions, "t")
+        log.write_new(0)
+    log.close()
+    assert log.missing == 3
+    assert caplog.text.count("cannot be written: [Errno 28] No space left on device") == 1
+
+
+def test_a_folder_that_cannot_be_used_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        AuthorizerLogError, match=r"quorate\.authorizer\.log\.dir=.*make it a direc"
+    ):
+        log_of(tmp_path / "file")
+
+
+def settings(**keys):
+    return Settings({f"quorate.authorizer.log.{key}": value for key, value in keys.items()}, {})
+
+
+def test_the_keys(tmp_path):
+    assert authorizer_log(settings(level="DEBUG")) is None
+    found = authorizer_log(
+        settings(
+            **{"dir": "/x", "level": "DEBUG", "format": "json,text", "max.bytes": "5000"},
+        )
+    )
+    assert found is not None
+    assert (found.with_allowed, found.formats) == (True, ("json", "text"))
+    assert (found.max_bytes, found.max_files) == (5000, 5)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("level", "WARN"), ("format", "xml"), ("max.bytes", "10"), ("max.files", "0")],
+)
+def test_wrong_values_are_refused(key, value):
+    with pytest.raises(ConfigError, match=f"quorate.authorizer.log.{key}"):
+        authorizer_log(settings(dir="/x", **{key: value}))
