@@ -78,7 +78,7 @@ def test_a_wrong_belief_is_a_violation() -> None:
 def test_a_damaged_medium_is_not_compared() -> None:
     node = Node()
     node.storage.disk.remove(f"{0:020d}.log")
-    node.damage = "rotten"
+    node.damage = "damaged"
     started(node).performed(node, [Write(1, ())], [])  # type: ignore[arg-type]
     node.damage = None
     with pytest.raises(ViolationError, match="the log has no segment on the medium"):

@@ -7,7 +7,7 @@ Two comparisons, each against an ExpectedLog of its own:
 2. After disk jobs: start, end, sizes, timestamps and ids of the storage with the bytes of the files,
    and both with the jobs.
 
-A wrong belief is found where it begins, and not where a later decision rests on it.
+A wrong belief is found where it begins, and not where a later decision depends on it.
 """
 
 from __future__ import annotations
