@@ -13,8 +13,8 @@ _HEAD: Final = """# The APIs that a controller serves
 
 Made from the one table of APIs, `node/apis.py`, by `python tools/list_apis.py`.
 
-A *raft* request is answered by the raft core, a *read* by any node from its committed image,
-a *write* by the active controller when its records are committed. *Connection* requests are about
+The raft core answers a *raft* request. Any node answers a *read* from its committed image. The active
+controller answers a *write* when its records are committed. *Connection* requests are about
 the connection itself. *Forwardable*: a broker may pass the request on in an Envelope. The
 *permission* is the one that an authorizer asks for.
 

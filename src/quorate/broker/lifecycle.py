@@ -235,7 +235,7 @@ class BrokerLifecycle:
 
     # -- timers ---------------------------------------------------------------------------------
     def _communicate(self, now_ms: int) -> None:
-        """As soon as nothing is on its way."""
+        """Send the next request as soon as none is in flight."""
         if self._in_flight:
             self._at_once = True
         elif self.state is not BrokerState.NOT_RUNNING:

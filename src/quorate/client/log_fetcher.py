@@ -89,10 +89,10 @@ class LogFetcher(LeaderClient):
         return _fetched(partition)
 
     def read(self, offset: int) -> Fetched:
-        """As fetch, for an offset that is known to be committed: its last epoch need not be given.
+        """Fetch from an offset that is known to be committed: its last epoch need not be given.
 
-        The leader answers a request for its log start offset with records only when the request
-        names the epoch of the snapshot that ends there (`RaftLog.validateOffsetAndEpoch`).
+        A request for the leader's log start offset gets records only when it names the epoch of the
+        snapshot that ends there (`RaftLog.validateOffsetAndEpoch`).
         """
         got = self.fetch(offset)
         if got.snapshot is not None and offset == got.log_start > 0:

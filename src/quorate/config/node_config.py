@@ -294,7 +294,7 @@ def _node_id(settings: Settings) -> int:
 
 
 def _super_users(settings: Settings) -> frozenset[str]:
-    """`StandardAuthorizer.getConfiguredSuperUsers`."""
+    """The principals in `super.users` (`StandardAuthorizer.getConfiguredSuperUsers`)."""
     users = [user.strip() for user in (settings.text(SUPER_USERS) or "").split(";")]
     for user in users:
         if user and ":" not in user:

@@ -174,7 +174,7 @@ def _listener(settings: Settings, name: str, oauth: OAuthSettings) -> ListenerSa
 
 
 def _reauth_ms(settings: Settings, prefix: str, mechanism: str) -> int:
-    """Of the mechanism on the listener, of the listener, or of the node."""
+    """The time (ms) until a new login, set for the mechanism on the listener, the listener or the node."""
     for key in (f"{prefix}{mechanism.lower()}.{MAX_REAUTH}", prefix + MAX_REAUTH, MAX_REAUTH):
         if key in settings:
             value = settings.integer(key, 0, bits=64)

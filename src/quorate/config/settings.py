@@ -142,7 +142,7 @@ class Settings:
 
 
 def parse_properties(data: bytes, source: str) -> dict[str, Property]:
-    """As `load_properties`. Raises ConfigError with the line that cannot be parsed."""
+    """Parse a properties file. Raises ConfigError with the line that cannot be parsed."""
     try:
         return load_properties(data)
     except PropertiesError as error:

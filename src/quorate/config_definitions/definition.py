@@ -79,31 +79,31 @@ Definitions = Mapping[str, Definition]
 
 @cache
 def topic_configs() -> Definitions:
-    """`LogConfig`."""
+    """The configs of a topic (`LogConfig`)."""
     return _parse(table.TOPIC)
 
 
 @cache
 def group_configs() -> Definitions:
-    """`GroupConfig`."""
+    """The configs of a group (`GroupConfig`)."""
     return _parse(table.GROUP)
 
 
 @cache
 def client_metrics_configs() -> Definitions:
-    """`ClientMetricsConfigs`."""
+    """The configs of client metrics (`ClientMetricsConfigs`)."""
     return _parse(table.CLIENT_METRICS)
 
 
 @cache
 def broker_configs() -> Definitions:
-    """`AbstractKafkaConfig`: what a node's properties file may set."""
+    """What a node's properties file may set (`AbstractKafkaConfig`)."""
     return _parse(table.BROKER)
 
 
 @cache
 def broker_quotas() -> Definitions:
-    """`QuotaConfig.brokerQuotaConfigs`: configs of a broker that are only set dynamically."""
+    """The configs of a broker that are only set dynamically (`QuotaConfig.brokerQuotaConfigs`)."""
     return _parse(table.BROKER_QUOTA)
 
 

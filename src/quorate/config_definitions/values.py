@@ -78,7 +78,7 @@ def text_of(definition: Definition, text: str | None) -> str | None:
 
 
 def to_text(value: Value) -> str:
-    """`ConfigDef.convertToString`."""
+    """The text of a value, as Kafka prints it (`ConfigDef.convertToString`)."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -87,7 +87,7 @@ def to_text(value: Value) -> str:
 
 
 def _double_text(value: float) -> str:
-    """`Double.toString`: digits and exponent where Python would write them differently."""
+    """The text of a float as Java's `Double.toString` writes it, where Python would differ."""
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):
@@ -104,7 +104,7 @@ def _double_text(value: float) -> str:
 
 
 def _typed(definition: Definition, text: str) -> Value:
-    """Raises ConfigValueError."""
+    """Parse the text by the type of the config. Raises ConfigValueError."""
     trimmed = text.strip(BLANKS)
     match definition.type:
         case ConfigType.BOOLEAN:
@@ -127,7 +127,7 @@ def _typed(definition: Definition, text: str) -> Value:
 
 
 def _check(definition: Definition, value: Value | None) -> None:
-    """Raises ConfigValueError where the validator refuses the value."""
+    """Check the value. Raises ConfigValueError where the validator of the config refuses it."""
     allowed = definition.allowed
     if not allowed:
         return
@@ -187,7 +187,7 @@ def _check_gzip_level(name: str, value: Value | None) -> None:
 
 
 def _check_throttled_replicas(name: str, value: Value | None) -> None:
-    """`ThrottledReplicaListValidator`."""
+    """Check a list of PARTITION:BROKER pairs, or `*` (`ThrottledReplicaListValidator`)."""
     assert isinstance(value, tuple)
     parts = [part.strip(BLANKS) for part in value]
     if "".join(parts) != "*" and not all(map(_REPLICA.fullmatch, parts)):
@@ -200,7 +200,10 @@ def _check_throttled_replicas(name: str, value: Value | None) -> None:
 
 
 def _check_offset_reset(name: str, value: Value | None) -> None:
-    """`ShareGroupAutoOffsetResetStrategy.Validator`."""
+    """Check an offset reset: earliest, latest or by_duration:DURATION.
+
+    `ShareGroupAutoOffsetResetStrategy.Validator`.
+    """
     assert isinstance(value, str)
     strategy, _, duration = value.partition(":")
     if value not in ("earliest", "latest") and not (

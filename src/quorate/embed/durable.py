@@ -41,7 +41,7 @@ class DurableDriver:
         self._pages = pages
 
     async def close(self) -> bool:
-        """As `Driver.close`; closes the storage unless the disk hangs."""
+        """Close the driver, and the storage unless the disk hangs; returns what `Driver.close` does."""
         free = await self._driver.close()
         if self._pages is not None:
             self._pages.close()

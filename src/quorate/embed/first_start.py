@@ -44,14 +44,14 @@ def is_unconfirmed(voter: Voter) -> bool:
 
 
 async def refuse_repeated_founding(config: RaftConfig, recovered: Recovered) -> None:
-    """At the first start of a founder, ask the contacts and the other founders whether it ran before.
+    """Ask the contacts and other founders whether a founder ran before, at its first start.
 
     1. Only a directory with the initial snapshot, an empty log and no vote is asked about.
     2. All contacts and other founders are asked at once, for 2 s at most: a new cluster must be able
        to start while others are down. The contacts are heard first: a founder that was alone knows
        of the living quorum only by them.
-    3. One that lists this member as confirmed, or not at all, or its address under another id, proves
-       that it ran before, or that a quorum of this name lives without it.
+    3. One that lists this member as confirmed proves that it ran before. One that does not list it, or
+       has its address under another id, proves that a quorum of this name lives without it.
     4. Those that do not answer, and those that know no member at all, prove nothing; they are logged.
 
     Raises QuorateError when the member must not be founded.

@@ -47,8 +47,8 @@ def create(
 
     Do not create the directory of a founder again after its disk is lost: the member would have lost
     its votes and the entries that it acknowledged. Remove the member from the cluster and let it join
-    as a new one. The start is refused when a contact or another founder answers that the member ran
-    before or was removed, or that another member has its address; do not rely on this check.
+    as a new one. `start` refuses a member that ran before or was removed, or whose address another
+    member has, if a contact or founder says so. Do not rely on this check.
 
     Raises QuorateError when the directory is formatted already or an argument is invalid, TypeError
     for an argument of a wrong type.

@@ -22,8 +22,8 @@ class StateMachine(Protocol):
     """A deterministic state machine: the same entries in the same order give the same state.
 
     All three methods run on the event loop that also answers the peers. A call that takes longer than
-    the fetch timeout costs an election. So does a long pause of Python's garbage collector, which scans
-    large states of many small containers (but not a dict of bytes, whatever its size). The loop may run
+    the fetch timeout costs an election. So does a long pause of Python's garbage collector. It scans
+    large states of many small containers, but not a dict of bytes, whatever its size. The loop may run
     other work between two entries, even of one proposal.
 
     The methods are called from one thread, in the order of the log. Their work must be complete when
@@ -119,7 +119,7 @@ class OpaqueMachine:
     """
 
     def __init__(self, machine: StateMachine, clock: Callable[[], float] = monotonic) -> None:
-        """`clock`: monotonic, in s."""
+        """Wrap `machine`. `clock`: monotonic, in s."""
         check_machine(machine)
         self._machine = machine
         self._clock = clock

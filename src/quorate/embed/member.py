@@ -106,10 +106,10 @@ class Member:
         `settings` are Kafka's keys (`controller.quorum.*`, `metadata.log.*`). `open_storage` opens another
         storage, e.g. one with faults in a test.
 
-        Raises QuorateError when the directory is not a member's, damaged or in use, when the port is in
-        use, and when a contact or another founder answers that this founder must not be founded
-        again (asking takes 2 s at most, at the first start). Raises TypeError for an argument of a wrong
-        type and for an invalid machine.
+        Raises QuorateError when the directory is not a member's, damaged or in use, and when the port
+        is in use. A founder asks contacts and other founders at its first start, for 2 s at most; it
+        raises QuorateError when one answers that it must not be founded again. Raises TypeError for an
+        argument of a wrong type and for an invalid machine.
         """
         opaque = OpaqueMachine(machine)
         path = directory_path(directory)
@@ -181,17 +181,20 @@ class Member:
             self._driver.post(Submit(self._outstanding.add(done, size), values))
 
     def propose_all(self, entries: Sequence[bytes]) -> asyncio.Future[list[object]]:
-        """As `submit`, with a future instead of a callback."""
+        """Propose entries as one proposal, like `submit`, with a future instead of a callback."""
         return self._propose(tuple(map(encode_entry, entries)), list)
 
     def propose_nowait(self, entry: bytes) -> asyncio.Future[object]:
-        """As `propose`, without waiting; proposals of one turn of the loop share one sync."""
+        """Propose an entry without waiting; proposals of one turn of the loop share one sync.
+
+        The future has the result of `propose`, or its error.
+        """
         return self._propose((encode_entry(entry),), _ONLY)
 
     def _propose(
         self, values: tuple[bytes, ...], take: Callable[[list[object]], R], has_room: bool = False
     ) -> asyncio.Future[R]:
-        """`take` turns the results of the entries into the future's result."""
+        """Submit the values; `take` turns their results into the future's result."""
         future: asyncio.Future[R] = self._loop.create_future()
 
         def done(outcome: list[object] | QuorateError) -> None:
@@ -216,9 +219,9 @@ class Member:
     async def propose(self, entry: bytes) -> object:
         """Propose an entry; returns the result of `apply` once a majority has made it durable.
 
-        Waits in turn while 64 MiB of entries are outstanding. Raises NotLeaderError,
-        MemberStoppedError or EntryTooLargeError when nothing was appended, InDoubtError when the
-        entry may or may not be committed, TypeError when the entry is not bytes.
+        Waits in turn while 64 MiB of entries are outstanding. When nothing was appended, raises
+        NotLeaderError, MemberStoppedError or EntryTooLargeError. Raises InDoubtError when the entry may
+        or may not be committed, TypeError when the entry is not bytes.
         """
         return await self._in_turn(encode_entry(entry))
 

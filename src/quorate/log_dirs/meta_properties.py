@@ -159,7 +159,7 @@ def load_identity(config: NodeConfig, member: bool = False) -> NodeIdentity:
     """Read and verify all directories when a node starts; generate missing directory ids.
 
     `member`: see `verify`. Raises IdentityError when a directory is not formatted or belongs to
-    another node, and when a directory other than the configured one holds the metadata log.
+    another node. Raises it too when a directory other than the configured one holds the metadata log.
     Source: `KafkaRaftServer.initializeLogDirs`.
     """
     return _identity(config, checked_ensemble(config, member))

@@ -96,7 +96,7 @@ class Writer:
         yield from _controllers(self._image.cluster, self.version, self.lose)
 
     def topics(self) -> Iterator[Topic]:
-        """By name."""
+        """The topics by name."""
         return self._image.topics.in_order()
 
     def topic(self, topic: Topic) -> RecordAndVersion:

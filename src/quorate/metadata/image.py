@@ -228,11 +228,11 @@ class Topics:
         return None if topic is None else topic.partitions.get(index)
 
     def __iter__(self) -> Iterator[Topic]:
-        """In an order of their own in each process: that of hashes. `in_order` is the same in all."""
+        """The topics in the order of hashes, which differs by process. `in_order` is the same in all."""
         return iter(self.by_id.values())
 
     def in_order(self) -> Iterator[Topic]:
-        """By name."""
+        """The topics by name."""
         for name in in_order(self.ids):
             yield self.by_id[self.ids[name]]
 

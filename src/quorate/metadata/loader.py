@@ -137,8 +137,8 @@ class Loader:
         2. Keep the new image as pending, also where a transaction is open.
         3. Without an open transaction publish it; else publish what came before the transaction.
 
-        Raises ReplayError, with the offset, when a record is damaged or does not fit, and when a
-        transaction begins inside another or ends without a begin.
+        Raises ReplayError, with the offset, when a record is damaged or does not fit. Raises it too
+        when a transaction begins inside another or ends without a begin.
         """
         check(
             batch.base_offset == self._next_offset,

@@ -260,7 +260,7 @@ def _directories(
     replicas: int,
     interner: Interner,
 ) -> tuple[Uuid, ...]:
-    """`given`, or "migrating" for every replica when none of them says anything else."""
+    """The directories in `given`, or "migrating" for every replica when none has another one."""
     named = record.replicas is not None and record.directories is not None
     if named and given and len(given) != replicas:
         raise _unpaired(record, given, replicas)

@@ -123,7 +123,7 @@ DESCRIBE_THEIR_CONFIGS: Final = AclRule(AclOperation.DESCRIBE_CONFIGS, None)
 
 
 def _topic(operation: AclOperation) -> AclRule:
-    """On each topic that the request names: its decision asks for it."""
+    """The rule for each topic that the request names: its decision asks for it."""
     return AclRule(operation, AclResource.TOPIC)
 
 
@@ -201,7 +201,9 @@ def _sasl_authenticate(host: NodeView, call: Call) -> Message:
 
 
 def _is_valid(message: ApiVersionsRequest, version: int) -> bool:
-    """`ApiVersionsRequest.isValid`. The cluster and the node are named together or not at all.
+    """Is the request valid? It names cluster and node together or not at all.
+
+    `ApiVersionsRequest.isValid`.
 
     A controller does not compare them with its own: only brokers answer REBOOTSTRAP_REQUIRED.
     """

@@ -1,8 +1,8 @@
 """The audit trail: who changed what, with which result, where it is in the log, and why.
 
-An entry is made when a write is answered, when the permission for a request is missing, and when the
-active controller changes something on its own. An entry never holds a value that may be secret: of a
-request it has names and numbers, of configs their names.
+The node makes an entry for each write that is answered, and for each request without permission. It
+makes one too when the active controller changes something on its own. An entry never holds a value
+that may be secret: of a request it has names and numbers, of configs their names.
 """
 
 from __future__ import annotations

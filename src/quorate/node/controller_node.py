@@ -388,8 +388,8 @@ class ControllerNode(ReplicaView):
             effects.registrations.append(ask)
 
     def _may_register(self) -> bool:
-        """Only a voter registers: the registration of an observer that is gone blocks each upgrade
-        beyond its levels, and can be removed from metadata.version 33 on only (decision 18)."""
+        """Only a voter registers: an observer that is gone would block upgrades beyond its levels.
+        Below metadata.version 33 no request removes its registration (decision 18)."""
         if self._config.register_observer:
             return True
         if not self.replica.core.is_voter:
@@ -428,7 +428,7 @@ class ControllerNode(ReplicaView):
 
     @property
     def index(self) -> PartitionIndex:
-        """Of the partitions of the head image."""
+        """The index of the partitions of the head image."""
         return self.machine.head.index
 
     @property
@@ -458,7 +458,7 @@ class ControllerNode(ReplicaView):
 
     @property
     def snapshots_loaded(self) -> int:
-        """At the start or from a leader."""
+        """How many snapshots were loaded, at the start or from a leader."""
         return self.machine.snapshots_loaded
 
     def ask_core(self, call: Call, request: Request) -> None:

@@ -48,7 +48,7 @@ def unwrap(call: Call) -> Call | ErrorCode:
 
 
 def _principal(data: bytes | None) -> DefaultPrincipalData | None:
-    """None where it cannot be read.
+    """The principal of an Envelope; None where it cannot be read.
 
     It is a version and then DefaultPrincipalData (`DefaultKafkaPrincipalBuilder`).
     """

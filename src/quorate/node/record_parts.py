@@ -20,7 +20,7 @@ from quorate.wire.schema import Message
 
 
 def part_ends(name: str, atomic: bool, values: Sequence[bytes], room: int) -> list[int]:
-    """Where each part of the values ends (exclusive), for an operation of this name.
+    """The end (exclusive) of each part of the values, for an operation of this name.
 
     room: bytes of a batch, as `size_in_batch` counts. The last part is never empty: an empty append
     ends a leadership of Kafka's when the records are exactly a multiple of MAX_RECORDS. Raises
@@ -51,7 +51,7 @@ def encode(record: Message, version: MetadataVersion | None) -> bytes:
 
 
 def _split(values: Sequence[bytes], room: int) -> Iterator[int]:
-    """Where each part of a result that is not atomic ends: MAX_RECORDS and one batch at most."""
+    """The end of each part of a result that is not atomic ends: MAX_RECORDS and one batch at most."""
     first = size = 0
     for index, value in enumerate(values):
         more = size_in_batch((value,))

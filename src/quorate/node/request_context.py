@@ -51,14 +51,14 @@ class NodeView(Protocol):
 
     @property
     def tokens(self) -> TokenConfig:
-        """`delegation.token.*`"""
+        """The settings `delegation.token.*`."""
 
     def may_use_tokens(self, call: Call) -> bool:
         """Whether delegation tokens may be asked for on the connection of the call."""
 
     @property
     def has_authorizer(self) -> bool:
-        """`authorizer.class.name` is set."""
+        """Whether `authorizer.class.name` is set."""
 
     def may(self, call: Call, operation: AclOperation, resource: AclResource, name: str) -> bool:
         """Whether the requester of the call has this permission on the resource of this name."""

@@ -13,7 +13,7 @@ from quorate.wire.registry import APIS
 
 
 def check_size(frame: bytes) -> None:
-    """Raises WireError for a request that is longer than the limit of its API."""
+    """Check a request: raises WireError where it is longer than the limit of its API."""
     if len(frame) <= SMALL_REQUEST_BYTES:
         return
     api_key = peek_header(frame).api_key
@@ -25,7 +25,7 @@ def check_size(frame: bytes) -> None:
 
 
 def check_response_size(frame: bytes, api_key: int) -> None:
-    """Raises WireError for a response that is longer than a response of its API can need.
+    """Check a response: raises WireError where it is longer than one of its API can need.
 
     A response may come from any address: AddRaftVoter names that of a new voter.
     """

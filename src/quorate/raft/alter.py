@@ -51,14 +51,14 @@ def plan(
 ) -> tuple[Step, ...]:
     """The steps from `current` to `target`, both with directory ids; empty when there.
 
-    - Never fewer voters than the smaller of both sets, but while one voter's disk is replaced
-      (same node id, other directory id), where the old entry must go before the new one comes.
+    - Never fewer voters than the smaller of both sets. The exception is a replaced disk (same node
+      id, other directory id): the old entry must go before the new one comes.
     - Add before remove, one for one, so that the set never grows past `target` by more than one.
     - The leader goes last; of the others those that are not `live` go first (None: all are).
     - After every step a majority of the voters is live, if one is before it.
 
-    Raises AlterVotersError where a target is empty or names an id twice, the last voter would have to
-    be removed before its replacement comes, or a step would leave no live majority.
+    Raises AlterVotersError in three cases. The target is empty or names an id twice. The last voter
+    would have to be removed before its replacement comes. A step would leave no live majority.
     """
     voters = sorted(current)
     wanted = frozenset(target)

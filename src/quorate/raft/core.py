@@ -280,10 +280,10 @@ class RaftCore:
         return max(wake, s.now + 1)
 
     def _may_stop(self, s: RaftState) -> bool:
-        """`KafkaRaftClient.maybeCompleteShutdown`: the time is up, or no node needs this one.
+        """May a node that shuts down stop now: the time is up, or no node needs this one?
 
-        Kafka waits for a successor until the time is up. A node whose peers are unreachable stops
-        at once, so that a cluster that is shut down as a whole stops soon.
+        `KafkaRaftClient.maybeCompleteShutdown`. Kafka waits for a successor until the time is up. A node
+        whose peers are unreachable stops at once, so that a cluster that is shut down as a whole stops soon.
         """
         assert s.shutdown_deadline is not None
         return (

@@ -54,7 +54,7 @@ from quorate.raft.values import ElectionState
 
 # -- asked for a vote --------------------------------------------------------------------------
 def on_vote(s: RaftState, reply_to: int, request: VoteRequest) -> None:
-    """`KafkaRaftClient.handleVoteRequest`, in its order.
+    """Answer a vote or pre-vote request, in the order of `KafkaRaftClient.handleVoteRequest`.
 
     1. Check the cluster id.
     2. Check that log end and epoch of the candidate are possible, and that its epoch is not older.

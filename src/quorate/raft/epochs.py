@@ -39,8 +39,8 @@ _LEADERSHIP_ERRORS = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOL
 def maybe_transition(s: RaftState, leader: LeaderAndEpoch, given: Listeners) -> bool:
     """A message names an epoch and perhaps its leader. False: it contradicts the known state.
 
-    `KafkaRaftClient.maybeTransition`. Java stops the node on another leader in the same epoch, on
-    this node named as a leader that it is not, and on a leader without an address. Here a peer's
+    `KafkaRaftClient.maybeTransition`. Java stops the node in three cases: another leader in the same
+    epoch, this node named as a leader that it is not, and a leader without an address. Here a peer's
     bytes never stop the node: it ignores that part, logs it and goes on.
 
     1. Refuse an implausible epoch.
@@ -164,7 +164,10 @@ def is_implausible_epoch(s: RaftState, epoch: int) -> bool:
 
 
 def voter_only_error(s: RaftState, node_id: int, epoch: int) -> ErrorCode | None:
-    """`KafkaRaftClient.validateVoterOnlyRequest`; also refuses an implausible epoch."""
+    """The error of a request that only voters send; None: none.
+
+    `KafkaRaftClient.validateVoterOnlyRequest`; also refuses an implausible epoch.
+    """
     if epoch < s.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if node_id < 0 or is_implausible_epoch(s, epoch):
@@ -181,7 +184,10 @@ def is_my_key(s: RaftState, key: ReplicaKey | None) -> bool:
 
 # -- BeginQuorumEpoch, EndQuorumEpoch ----------------------------------------------------------
 def on_begin(s: RaftState, reply_to: int, request: BeginQuorumEpochRequest) -> None:
-    """`KafkaRaftClient.handleBeginQuorumEpochRequest`."""
+    """Follow the leader that begins its epoch, and answer.
+
+    `KafkaRaftClient.handleBeginQuorumEpochRequest`.
+    """
     if _refused(s, reply_to, request, request.leader):
         return
     if not maybe_transition(s, request.leader, request.leader_endpoints):
@@ -214,7 +220,9 @@ def on_begin_response(
 
 
 def on_end(s: RaftState, reply_to: int, request: EndQuorumEpochRequest) -> None:
-    """`KafkaRaftClient.handleEndQuorumEpochRequest`: a successor by order starts an election.
+    """The leader ends its epoch: a successor starts an election, in the order that the leader names.
+
+    `KafkaRaftClient.handleEndQuorumEpochRequest`.
 
     Differences from Kafka, each of which ends the epoch sooner:
     - The follower grants pre-votes from now on, also while the old leader still answers a Fetch

@@ -11,8 +11,8 @@ S4. The disk writes the chunk to a file with the suffix `.part` (`SnapshotStore.
     chunk is synced: a crash loses the download, and S1 follows again.
 S5. With the last chunk the core orders InstallSnapshot. Until the result the follower neither
     fetches nor starts an election (`RaftState.installing`).
-S6. The disk makes all earlier writes durable, then verifies, syncs and renames the file, drops the
-    log and starts it anew at the snapshot (`DiskWriter`, `DiskStorage.install_snapshot`).
+S6. The disk makes all earlier writes durable (`DiskWriter`). Then it verifies, syncs and renames the
+    file, and starts the log anew at the snapshot (`DiskStorage.install_snapshot`).
 S7. The replica restarts its tail and loads the snapshot into the state machine. The core takes its
     voters and its end, which is committed (`on_installed`).
 S8. A damaged or older file is dropped before the log is touched. After a backoff S1 follows again
@@ -53,7 +53,9 @@ _WARN_AFTER_FAILURES: Final = 8
 
 # -- the answer to a Fetch ---------------------------------------------------------------------
 def on_fetch_response(s: RaftState, flight: InFlightRequest, response: FetchResponse) -> bool:
-    """`KafkaRaftClient.handleFetchResponse`. False: back off before the next Fetch.
+    """Take what the leader answered; False: back off before the next Fetch.
+
+    `KafkaRaftClient.handleFetchResponse`.
 
     1. Handle error, epoch and leader like any response.
     2. A diverging epoch: truncate.  3. A snapshot id: start its download.
@@ -208,7 +210,9 @@ def _abandon(s: RaftState, role: Follower) -> None:
 def on_fetch_snapshot_response(
     s: RaftState, flight: InFlightRequest, response: FetchSnapshotResponse
 ) -> bool:
-    """`KafkaRaftClient.handleFetchSnapshotResponse`.
+    """Take a chunk of the snapshot; False: back off before the next request.
+
+    `KafkaRaftClient.handleFetchSnapshotResponse`.
 
     1. SNAPSHOT_NOT_FOUND, or a negative id: the leader cleaned the snapshot. Abandon the download;
        the next Fetch names a newer one.

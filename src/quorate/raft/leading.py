@@ -1,7 +1,7 @@
 """The leader: append, answer Fetch, advance the high watermark, and check quorum.
 
-It resigns when no majority fetches (check quorum, KIP-595), when its disk hangs, on shutdown, on
-the state machine's request, and when it is no longer a voter.
+It resigns when no majority fetches (check quorum, KIP-595), when its disk hangs, and on shutdown. It
+also resigns when the state machine asks for it, and when it is no longer a voter.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def on_propose(s: RaftState, event: Propose) -> None:
 
 
 def on_resign(s: RaftState, event: Resign) -> None:
-    """`KafkaRaftClient.resign`: a resignation of another epoch is ignored.
+    """Resign for the state machine; a resignation of another epoch is ignored.
+
+    `KafkaRaftClient.resign`.
 
     The state machine asks asynchronously; by now this node may lead a later epoch.
     """
@@ -106,7 +108,9 @@ def maybe_update_high_watermark(s: RaftState, role: Leader) -> bool:
 
 # -- Fetch -------------------------------------------------------------------------------------
 def on_fetch(s: RaftState, reply_to: int, request: FetchRequest) -> None:
-    """`KafkaRaftClient.handleFetchRequest`; like Kafka it ignores PartitionMaxBytes and MinBytes.
+    """Answer a Fetch or park it; like Kafka this ignores PartitionMaxBytes and MinBytes.
+
+    `KafkaRaftClient.handleFetchRequest`.
 
     1. Cluster id, ranges of the fields, leadership of the epoch.
     2. Update the replica's progress, unless the Fetch diverges or needs a snapshot.
@@ -271,7 +275,7 @@ def on_election_durable(s: RaftState, role: Leader) -> None:
 
 # -- FetchSnapshot -----------------------------------------------------------------------------
 def on_fetch_snapshot(s: RaftState, reply_to: int, request: FetchSnapshotRequest) -> None:
-    """`KafkaRaftClient.handleFetchSnapshotRequest`.
+    """Answer with a chunk of a snapshot (`KafkaRaftClient.handleFetchSnapshotRequest`).
 
     The core does not know file sizes: the driver fills in `size`, and answers POSITION_OUT_OF_RANGE
     for a position at or beyond it. The bootstrap snapshot (0-0) is never sent, as in Kafka.

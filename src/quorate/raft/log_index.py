@@ -51,7 +51,7 @@ class LogIndex:
     """Ascending; (0, 0) is the bootstrap snapshot."""
 
     def __init__(self, log: RecoveredLog, border_window: int = _USUAL.border_window) -> None:
-        """Raises QuorateError where start, end and snapshots do not fit together."""
+        """Take what was recovered. Raises QuorateError where start, end and snapshots do not fit."""
         self._window = border_window
         self.start_offset = log.start_offset
         self.end_offset = log.end_offset
@@ -106,7 +106,7 @@ class LogIndex:
 
     # -- what the log holds ------------------------------------------------------------------
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
-        """Where `epoch` ends here, with the greatest epoch known that is not above it.
+        """The end of `epoch` in this log, with the greatest epoch known that is not above it.
 
         `LeaderEpochFileCache.endOffsetFor` as `KafkaRaftLog.endOffsetForEpoch` completes it: an
         epoch above the newest one gives the log's end and last epoch; one below the first known
@@ -143,7 +143,7 @@ class LogIndex:
         return None
 
     def truncation_offset(self, diverging: OffsetAndEpoch) -> int:
-        """Where to cut this log when a leader says that its `diverging.epoch` ends there.
+        """The offset to cut this log at when a leader says that its `diverging.epoch` ends there.
 
         `RaftLog.truncateToEndOffset`, moved down to a batch border.
         """

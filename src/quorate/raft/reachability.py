@@ -87,7 +87,7 @@ def probed(s: RaftState, role: Leader) -> list[ReplicaKey]:
 
 
 def begin_address(s: RaftState, role: Leader, voter_id: int) -> Address | None:
-    """Where to send BeginQuorumEpoch: to the address under test, else to the voter's endpoint."""
+    """The address to send BeginQuorumEpoch to: the address under test, else the voter's endpoint."""
     probe = role.probes.get(voter_id)
     if probe is not None and not probe.is_answered:
         return probe.address

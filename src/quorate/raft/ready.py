@@ -1,8 +1,8 @@
 """What the driver has to do after a step.
 
 Everything in a Ready may be done at once and in any order, except that `writes` are done in
-order, one Ready after the other. A message that promises something durable (a vote, a fetch that
-acknowledges, an answer in a new epoch) is not in a Ready before the core has heard `Persisted`.
+order, one Ready after the other. Some messages promise something durable: a vote, a fetch that
+acknowledges, an answer in a new epoch. They are not in a Ready before the core has got `Persisted`.
 """
 
 from __future__ import annotations

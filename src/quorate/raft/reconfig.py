@@ -82,8 +82,11 @@ def _change_blocked(s: RaftState, role: Leader, verb: str) -> tuple[ErrorCode, s
 
 
 def _uncommitted(s: RaftState, role: Leader) -> tuple[ErrorCode, str] | None:
-    """Check 8: a second change on top of an uncommitted one could differ by two voters from the
-    set that a new leader, without the first change in its log, uses."""
+    """Check 8: the last Voters record is committed.
+
+    A new leader may lack an uncommitted change. A second change would then differ from its voter set
+    by two voters.
+    """
     offset = s.controls.voters_offset
     if offset is None or offset >= role.high_watermark:
         # Kafka prints a java.util.Optional here, and its clients show the text.
@@ -350,7 +353,7 @@ def _update_problem(s: RaftState, request: UpdateVoterRequest) -> ErrorCode | No
 
 # -- kraft.version 0 -> 1 ----------------------------------------------------------------------
 def on_upgrade(s: RaftState, event: UpgradeKRaftVersion) -> None:
-    """`LeaderState.maybeAppendUpgradedKRaftVersion`.
+    """Raise kraft.version (`LeaderState.maybeAppendUpgradedKRaftVersion`).
 
     1. Only the leader upgrades.
     2. The present version: accepted, with the offset of the record that set it.

@@ -43,9 +43,10 @@ def on_created(s: RaftState, event: SnapshotCreated) -> None:
 
 
 def on_clean(s: RaftState, event: CleanTo) -> None:
-    """`KafkaRaftLog.deleteBeforeSnapshot`: the newest snapshot always stays.
+    """Delete the log and the snapshots before this snapshot; the newest one always stays.
 
-    A snapshot that is being installed drops all older ones, the one to be kept too.
+    `KafkaRaftLog.deleteBeforeSnapshot`. A snapshot that is being installed drops all older ones, the
+    one to be kept too.
     """
     log = s.log
     wanted = event.snapshot_id

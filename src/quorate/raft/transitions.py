@@ -106,7 +106,7 @@ def _resumes_candidacy(s: RaftState, voted: ReplicaKey) -> bool:
 
 # -- taking a role -----------------------------------------------------------------------------
 def become_unattached(s: RaftState, epoch: int, leader_id: int = -1, why: str = "") -> None:
-    """In a higher epoch, or in the same one after a lost pre-vote.
+    """Enter Unattached in a higher epoch, or in the same one after a lost pre-vote.
 
     The vote of the epoch is kept. The remaining election timeout carries over, so that a stream of
     higher epochs from others cannot keep this voter from its own election.
@@ -222,8 +222,8 @@ def become_leader(s: RaftState, granting: set[int]) -> None:
     `LeaderState.appendStartOfEpochControlRecords`.
 
     1. LeaderChange. Committing it commits all records before it (Raft, section 5.4.2).
-    2. KRaftVersion and Voters, where the voter set is only in the bootstrap snapshot, which is
-       never sent (KIP-853), or where this node's own entry differs from its configuration.
+    2. KRaftVersion and Voters in two cases. The voter set is only in the bootstrap snapshot, which
+       is never sent (KIP-853). Or this node's own entry differs from its configuration.
     """
     check(s.electable, "leader without being a voter", s.me)
     old = s.role
@@ -311,8 +311,8 @@ def append_batch(s: RaftState, batch: Batch) -> None:
 def _apply_control_records(s: RaftState, batch: Batch) -> None:
     """Apply the control records of a batch, in order.
 
-    A voter set that shares no majority with the one before can only come from the log of a leader
-    with other rules (Kafka allows one voter for another at once): it is applied, with a warning.
+    A voter set that shares no majority with the one before comes from a leader with other rules:
+    Kafka allows one voter for another at once. It is applied, with a warning.
     """
     for offset, record in enumerate(batch.control, batch.base_offset):
         before, known = s.voters, s.controls.has_voters
@@ -345,7 +345,7 @@ def _listener_changes(s: RaftState, before: VoterSet) -> str:
 
 
 def append_control(s: RaftState, role: Leader, records: tuple[ControlRecord, ...]) -> Batch:
-    """As leader, append control records as one batch; they are replicated and truncated together."""
+    """Append control records of the leader as one batch; they are replicated and truncated together."""
     base = s.log.end_offset
     batch = Batch(base, base + len(records) - 1, s.epoch, 0, control=records)
     append_batch(s, batch)

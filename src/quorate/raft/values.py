@@ -144,9 +144,10 @@ class RaftConfig:
     fetch_max_bytes: int = 1_048_576
     answer_max_bytes: int = 1_048_576
     """What a leader sends at most for one Fetch, whatever it asks for: what it asks for itself, and
-    no more than a segment of its log. A Java follower stops for good when more comes than its own
-    segment holds (LogSegment.read gives nothing beyond a segment, UnifiedLog.append takes nothing
-    larger), and a request for 2 GiB must not read that much into memory."""
+    no more than a segment of its log.
+
+    A Java follower stops for good when more comes than its own segment holds: UnifiedLog.append takes
+    nothing larger. And a request for 2 GiB must not read that much into memory."""
     snapshot_max_bytes: int = 1_048_576
     high_watermark_linger_ms: int = 0
     """How long (ms) a Fetch of a voter waits when there is a higher high watermark but no record.

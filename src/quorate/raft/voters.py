@@ -136,7 +136,8 @@ class VoterSet:
         return self.update_ignoring_directory(voter) if self.is_voter(voter.key) else None
 
     def update_ignoring_directory(self, voter: Voter) -> VoterSet | None:
-        """As `update`, but the node id alone decides (kraft.version 0)."""
+        """The set with this voter's new entry, found by node id alone (kraft.version 0); None as for
+        `update`."""
         if voter.key.id not in self._by_id:
             return None
         return VoterSet(voter if v.key.id == voter.key.id else v for v in self.voters)

@@ -163,7 +163,7 @@ class Replica:
 
     @property
     def next_offset(self) -> int:
-        """Where the next record that is submitted goes, unless the core writes one of its own first."""
+        """The offset of the next record that is submitted, unless the core writes one of its own first."""
         return self.core.log_end.offset + self._proposals.submitted_records
 
     @property

@@ -27,8 +27,8 @@ class SnapshotPolicy:
     clean_interval_ms: int = 60_000
     """How often retention is checked; Kafka has no key for it."""
     in_proportion: bool = False
-    """A snapshot is due only after as many bytes of log as the last snapshot had, so that snapshots
-    never write more than the log does. Not Kafka's rule."""
+    """A snapshot is due only after as many bytes of log as the last snapshot had. So snapshots never
+    write more than the log does. Not Kafka's rule."""
 
     def is_due(self, bytes_applied: int, age_ms: int, last_size: int = 0) -> bool:
         """A snapshot is to be written now.

@@ -58,7 +58,7 @@ class Tail:
         self.end_offset = end_offset
 
     def read(self, offset: int, end: int, max_bytes: int) -> bytes | None:
-        """As `Storage.read`; None when `offset` is not in memory."""
+        """Whole batches, by the rules of `Storage.read`; None when `offset` is not in memory."""
         if offset >= self.end_offset or offset >= end:
             return b""
         index = bisect_right(self._bases, offset) - 1

@@ -33,7 +33,7 @@ _MAX_INT16: Final = 0x7FFF
 
 
 def provenance(end: Provenance) -> str:
-    """`ProvenanceNode`: the time as Java's ISO_ZONED_DATE_TIME prints it in UTC."""
+    """Offset, epoch and time of the image, as `ProvenanceNode` prints them, in UTC."""
     return f"offset {end.offset}, epoch {end.epoch}, time {zoned_time(end.timestamp_ms)}"
 
 
@@ -117,7 +117,7 @@ def scram_credential(found: ScramCredential, redaction: Redaction) -> str:
 
 
 def delegation_token(token_id: str, token: DelegationToken, redaction: Redaction) -> str:
-    """`DelegationTokenDataNode`, with the brackets that Kafka prints."""
+    """A token as `DelegationTokenDataNode` prints it, with its brackets."""
     values: list[object] = [
         token_id,
         token.owner,

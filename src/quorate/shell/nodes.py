@@ -72,7 +72,7 @@ class Directory:
     """The child of a name; None when there is none."""
 
     def sorted_names(self) -> list[str]:
-        """In Java's order of strings: by UTF-16 code units."""
+        """The names in Java's order of strings: by UTF-16 code units."""
         names = list(self.names())
         if all(map(str.isascii, names)):
             return sorted(names)

@@ -1,7 +1,7 @@
 """The consistency of the files of a directory: was anything lost between them?
 
 A batch's checksum covers neither its existence nor its epoch. Each file here knows something about
-the others (indexes and the epoch checkpoint about segments, the log about quorum-state), and a
+the others: indexes and the epoch checkpoint about segments, the log about quorum-state. A
 contradiction that a crash cannot leave means lost records.
 """
 
@@ -141,8 +141,10 @@ def _newer_epoch(found: DirectorySurvey, newest: OffsetAndEpoch) -> str:
 
 
 def _check_missing_batches(disk: Disk, found: DirectorySurvey, newest: OffsetAndEpoch) -> None:
-    """Of a log that is empty, or older than the newest snapshot: the checkpoint learns of an epoch
-    when its first batch is durable (`Log.append`)."""
+    """Refuse a log that is empty or older than the newest snapshot, where the checkpoint knows more.
+
+    The checkpoint gets an epoch when its first batch is durable (`SegmentedLog.append`).
+    """
     said = _newer_epoch(found, newest)
     if said:
         raise CorruptLogError(

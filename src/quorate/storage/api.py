@@ -101,7 +101,7 @@ class Storage(Protocol):
         """Release the lock; does not sync."""
 
     def look(self) -> None:
-        """Is it still there? StorageError when a restart would not find what is written now."""
+        """Check the directory: StorageError when a restart would not find what is written now."""
 
     # -- the log --------------------------------------------------------------------------
     def append(self, batches: Iterable[AppendedBatch]) -> None:
@@ -149,7 +149,7 @@ class Storage(Protocol):
         """Raw bytes; StorageError when it is gone. May be called from any thread."""
 
     def snapshot_size(self, snapshot_id: OffsetAndEpoch) -> int | None:
-        """None when there is no such snapshot."""
+        """The size of a snapshot in bytes; None when there is no such snapshot."""
 
     def create_snapshot(self, snapshot_id: OffsetAndEpoch) -> SnapshotWriter:
         """Begin a snapshot of our own."""

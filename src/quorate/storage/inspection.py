@@ -34,13 +34,13 @@ class InspectedStorage:
         """What the core of a node would be given."""
 
     def read(self, offset: int, end: int, max_bytes: int) -> bytes:
-        """See `Storage.read`."""
+        """Read whole batches, as `Storage.read` specifies."""
         return b"" if self._log is None else self._log.read(offset, end, max_bytes)
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> bytes:
-        """See `Storage.read_snapshot`."""
+        """Read raw bytes, as `Storage.read_snapshot` specifies."""
         return self._snapshots.read(snapshot_id, position, max_bytes)
 
     def snapshot_size(self, snapshot_id: OffsetAndEpoch) -> int | None:
-        """See `Storage.snapshot_size`."""
+        """The size of a snapshot in bytes; None when there is no such snapshot."""
         return self._snapshots.size(snapshot_id)

@@ -147,8 +147,11 @@ class SegmentedLog:
             self.size += len(data)
 
     def _roll(self, base_offset: int) -> None:
-        """Begin a new segment. The old one is whole on disk before the new one has a name, so
-        that only the last segment can ever have a torn tail."""
+        """Begin a new segment.
+
+        The old one is whole on disk before the new one has a name. So only the last segment can ever
+        have a torn tail.
+        """
         self.sync()
         self._segments[-1].write_indexes(self._disk)
         self._add_segment(create_segment(self._disk, base_offset, self._options))
@@ -171,7 +174,7 @@ class SegmentedLog:
         self._has_new_epoch = False
 
     def write_indexes(self) -> None:
-        """Of the last segment, whose bytes are durable first: an index must not outlive them."""
+        """Write the indexes of the last segment, after its bytes: an index must not outlive them."""
         self.sync()
         self._segments[-1].write_indexes(self._disk)
 
@@ -267,7 +270,7 @@ class SegmentedLog:
 
     # -- reading -----------------------------------------------------------------------------
     def read(self, offset: int, end: int, max_bytes: int) -> bytes:
-        """See Storage.read."""
+        """Read whole batches, as `Storage.read` specifies."""
         while True:
             with self._lock:
                 if not self.start_offset <= offset < self.end_offset:

@@ -94,7 +94,7 @@ def _is_stale(name: str, bases: set[int]) -> bool:
 
 
 def recovered(found: DirectorySurvey) -> Recovered:
-    """For the core, once repaired."""
+    """What the core gets to start with, once the directory is repaired."""
     scan = found.scan
     log = RecoveredLog(
         start_offset=found.start_offset,

@@ -89,7 +89,7 @@ def find_sound_batch(file: File, start: int, size: int, min_offset: int) -> int 
     """The byte position, from `start` on, of the first sound batch with base offset >= `min_offset`.
 
     None: there is none, so that what precedes is a torn tail. A torn batch has no trustworthy
-    length, so the search looks for the format byte of a batch header everywhere and verifies the
+    length. So the search looks for the format byte of a batch header everywhere, and verifies the
     checksum of each candidate. Windows overlap by one CHUNK, so that a header that crosses the
     border of two is found.
     """

@@ -119,11 +119,11 @@ class Segment:
             self.first_timestamp = None
 
     def spot_before(self, offset: int) -> Spot:
-        """Where to begin looking for the batch that holds `offset`: a batch begins there."""
+        """The place to search from for the batch that holds `offset`: a batch begins there."""
         return self._spot(bisect_right(self._last_offsets, offset) - 1)
 
     def _spot(self, slot: int) -> Spot:
-        """Of an entry of the index; of the segment's front for -1."""
+        """The place of an entry of the index; of the segment's front for -1."""
         if slot < 0:
             return 0, self.base_offset
         return self._positions[slot], self._base_offsets[slot]

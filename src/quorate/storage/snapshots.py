@@ -1,8 +1,8 @@
 """The snapshots beside the log: those that are whole, one in download, some in the making.
 
-A finished snapshot never changes. It gets its name by a rename after its bytes are synced, so
-that a file with that name is whole or damaged by the medium, never half-written
-(`FileRawSnapshotWriter`).
+A finished snapshot never changes. It gets its name by a rename after its bytes are synced
+(`FileRawSnapshotWriter`). So a file with that name is whole or damaged by the medium, never
+half-written.
 
 A download has these steps here; S1 to S8 of `raft.following` are the whole account:
 

@@ -126,7 +126,7 @@ def _read_snapshots(disk: Disk, found: DirectorySurvey) -> None:
 
 
 def _saved_epochs(disk: Disk, found: DirectorySurvey) -> tuple[tuple[int, int], ...] | None:
-    """None when the file is missing or is not what it should be: the log knows it all."""
+    """The epochs of leader-epoch-checkpoint; None when it is missing or damaged: the log has them."""
     if LEADER_EPOCH_CHECKPOINT not in found.names:
         return None
     try:

@@ -1,8 +1,8 @@
 """Files beside the log that know of offsets beyond its end: were records lost?
 
 A node writes what follows from a record only when the record is durable, and removes it before the
-record goes. So a file that knows an offset beyond the log and the newest snapshot shows that the
-record was there, and that it may have been acknowledged.
+record goes. So a file that knows an offset beyond the log and the newest snapshot proves that the
+record was there. It may have been acknowledged.
 
 - `.index` and `.timeindex` hold offsets (`SegmentedLog.write_indexes`, `remove_segments`).
 - The name of an index is the first offset of a segment: everything before it existed. A segment is

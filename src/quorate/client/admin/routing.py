@@ -229,7 +229,10 @@ class Router:
             await self._io.pause(backoff_ms / 1000)
 
     def _backoff_ms(self, attempts: int) -> float:
-        """`ExponentialBackoff`: doubles with each attempt, and varies by a fifth."""
+        """The time until the next attempt: it doubles each time and varies by a fifth.
+
+        Source: `ExponentialBackoff`.
+        """
         import random  # most calls never wait, and a tool starts faster without it
 
         first, most = self.config.retry_backoff_ms, self.config.retry_backoff_max_ms

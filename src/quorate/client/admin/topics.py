@@ -153,7 +153,7 @@ class TopicCalls(Calls):
     async def _metadata(
         self, node: Connection, names: list[str] | None
     ) -> Mapping[str, TopicDescription | RequestFailedError]:
-        """As `_pages`, by the older Metadata request; it knows no eligible leader replicas."""
+        """Describe topics by the older Metadata request; it knows no eligible leader replicas."""
         from quorate.wire.messages.cluster import MetadataRequest, MetadataResponse
 
         topics = None
