@@ -36,6 +36,7 @@ from quorate.spark.tables.summary import (
     retry_while_overtaken,
 )
 from quorate.spark.tables.warehouse import open_store
+from quorate.spark.write_errors import DiskWriteError, error_number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -206,6 +207,8 @@ def failure(error: Exception, checkpoint: str) -> Exception:
             f". It is {checkpoint}; when it is moved away, the stream reads everything again, and "
             "ingests nothing twice"
         )
+    if found is None and error_number(error) is not None:
+        return DiskWriteError(checkpoint, error)
     if found is not None:
         for_good = found[0].exit_code == SourceError.exit_code
         return SourceError(what) if for_good else QueryFailedError(what)
