@@ -259,6 +259,24 @@ def test_two_jobs_may_give_the_texts_at_once(tmp_path, monkeypatch):
     assert texts(open_store(str(tmp_path), "delta"), "gold/topics")[0] == "topics" and not quicker
 
 
+@pytest.mark.parametrize("path", [RUNS_PATH, "gold/topics"])
+def test_a_commit_survives_that_another_job_gives_the_texts_meanwhile(tmp_path, monkeypatch, path):
+    store = open_store(str(tmp_path), "delta")
+    run(store, 1, "a")
+    real, quicker = DeltaStore._opened, [True]
+
+    def meanwhile(self, wanted):
+        found = real(self, wanted)
+        if wanted == path and quicker:
+            quicker.pop()
+            DeltaTable(f"{tmp_path}/{path}").alter.set_table_description("of another release")
+        return found
+
+    monkeypatch.setattr(DeltaStore, "_opened", meanwhile)
+    run(store, 2, "b")
+    assert names(store) == ["a", "b"] and not quicker
+
+
 def on_disk(store):
     return sorted(path.name for path in Path(store.root, "gold/topics").rglob("*-*.parquet"))
 

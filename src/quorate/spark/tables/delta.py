@@ -218,14 +218,18 @@ class DeltaStore(TableStore):
         properties = CommitProperties(app_transactions=[Transaction(APP, plan.run)])
         # Written here: without room for it, delta-rs would print traces of its threads.
         add = self._write_run(f"{name.removesuffix('.json')}.parquet", row)
-        try:
-            runs.create_write_transaction([add], "append", RUNS, commit_properties=properties)
-        except (DeltaError, OSError) as error:
-            if self.last_run() >= plan.run:
-                if self._recorded_plan_name(plan.run) == name:
-                    return  # the commit counts: only its answer was lost
-                raise ConcurrentRunError(self.root) from None
-            raise WarehouseWriteError(self._uri(RUNS_PATH), error) from None
+        for left in reversed(range(_TRIES)):
+            try:
+                runs.create_write_transaction([add], "append", RUNS, commit_properties=properties)
+                return
+            except (DeltaError, OSError) as error:
+                if self.last_run() >= plan.run:
+                    if self._recorded_plan_name(plan.run) == name:
+                        return  # the commit counts: only its answer was lost
+                    raise ConcurrentRunError(self.root) from None
+                if not left:
+                    raise WarehouseWriteError(self._uri(RUNS_PATH), error) from None
+                runs = self._opened(RUNS_PATH)
 
     def _write_run(self, name: str, row: tuple[Any, ...]) -> Any:
         """Write the row of a run to a data file. Returns the action that adds it to the table."""
