@@ -19,6 +19,7 @@ from quorate.spark.data_source import FORMAT
 from quorate.spark.files.archives import FileGoneError
 from quorate.spark.files.paths import SourceError
 from quorate.spark.jobs.follow import QueryFailedError, failure, follow_clusters
+from quorate.spark.stream.lag import StreamLag, offsets_in
 from quorate.spark.stream.live import LogDivergedError
 from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.store import WarehouseWriteError
@@ -58,9 +59,11 @@ def started(spark, quorum, home: Path, **options):
     return frame.writeStream.format("parquet").option("checkpointLocation", str(home / "at"))
 
 
-def once(spark, quorum, home: Path, **options) -> None:
-    query = started(spark, quorum, home, **options).trigger(availableNow=True)
-    query.start(str(home / "rows")).awaitTermination()
+def once(spark, quorum, home: Path, **options):
+    writer = started(spark, quorum, home, **options).trigger(availableNow=True)
+    query = writer.start(str(home / "rows"))
+    query.awaitTermination()
+    return query
 
 
 def written(spark, home: Path):
@@ -76,7 +79,10 @@ def expected(quorum, end: int):
 
 def test_a_query_survives_restarts_and_a_killed_leader(spark, quorum, tmp_path):
     quorum.write(12)
-    once(spark, quorum, tmp_path, maxOffsetsPerTrigger="9")
+    stopped = once(spark, quorum, tmp_path, maxOffsetsPerTrigger="9")
+    reports = [offsets_in(one)[quorum.cluster_id] for one in stopped.recentProgress]
+    assert reports[0][0] == 9 and reports[0][1] > 9  # Spark reports how far the query is behind
+    assert [read for read, _ in reports] == sorted(read for read, _ in reports)
     before = quorum.leader()
     query = started(spark, quorum, tmp_path).start(str(tmp_path / "rows"))
     before.kill()
@@ -120,6 +126,7 @@ def test_the_job_takes_every_committed_record_into_the_tables_once(spark, quorum
     words = {"bootstrap.controllers": quorum.bootstrap}
     first = follow_clusters(spark, words, str(tmp_path / "warehouse"), table_format="parquet")
     assert first.records > 0 and not first.bad
+    assert first.lag == {quorum.cluster_id: StreamLag(0, 0)}
     quorum.write(4)
     second = follow_clusters(spark, words, str(tmp_path / "warehouse"), table_format="parquet")
     store = open_store(str(tmp_path / "warehouse"), "parquet")

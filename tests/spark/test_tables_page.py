@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,12 @@ from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.layout import FOLDERS, RUNS, TABLES, VALIDITY
 from quorate.spark.tables.orphans import LEFT_OUT
 from quorate.spark.tables.read import spark_schema
+from quorate.spark.tables.texts import column_text, description, table_text
 from quorate.spark.who.causes import EVENTS
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "tables.md").read_text()
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "tables.md").read_text()
+with_texts = runpy.run_path(str(ROOT / "tools/list_tables.py"))["with_texts"]
 _ROW = re.compile(r"\| `(\w+)` \| `?([^|`]+)`? \| ([^|]+) \|")
 
 
@@ -35,6 +39,21 @@ EVERY = {**TABLES, RUNS_TABLE: RUNS}
 def schema(table):
     documented = [field.partition(" ") for field in re.split(", (?=`)", spark_schema(EVERY[table]))]
     return [(name.strip("`"), kind.replace("_ltz", "")) for name, _, kind in documented]
+
+
+def test_the_page_is_up_to_date():
+    """`python tools/list_tables.py` writes it."""
+    assert with_texts(PAGE) == PAGE
+    assert with_texts(PAGE.replace("| of the record, if it is readable |", "| old |")) == PAGE
+
+
+@pytest.mark.parametrize("table", EVERY)
+def test_the_page_has_the_text_of_each_table_and_column(table):
+    section = " ".join(sections(3)[table].partition("####")[0].split())
+    assert section.startswith(table_text(table))
+    for column in EVERY[table].names:
+        assert f"| {column_text(table, column)} |" in PAGE
+    assert "`" not in description(table)
 
 
 @pytest.mark.parametrize("table", EVERY)

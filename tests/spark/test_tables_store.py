@@ -7,13 +7,18 @@ import resource
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from quorate.cli import main
 from quorate.spark.history.timetravel import log_ends
+from quorate.spark.tables import delta
 from quorate.spark.tables.control import ClusterProgress, load_progress, plan_progress
 from quorate.spark.tables.delta import DeltaStore
+from quorate.spark.tables.delta_log import RUNS_PATH
 from quorate.spark.tables.delta_repair import repair_commits
+from quorate.spark.tables.delta_texts import table_schema
 from quorate.spark.tables.files import (
     TableWriter,
     arrow_rows,
@@ -22,7 +27,7 @@ from quorate.spark.tables.files import (
     read_file,
     safe_name,
 )
-from quorate.spark.tables.layout import RUNS, TABLES
+from quorate.spark.tables.layout import RUNS, TABLES, table_path
 from quorate.spark.tables.lineage import EpochSpan
 from quorate.spark.tables.parquet import ParquetStore
 from quorate.spark.tables.store import (
@@ -111,9 +116,9 @@ def test_of_two_runs_that_commit_at_once_one_is_refused(tmp_path, monkeypatch):
     """Both look at the runs before either has recorded its own."""
     one, two = (DeltaStore(str(tmp_path / "home")) for _ in range(2))
     run(one, 1, "a")
-    opened = two._opened("control/runs", RUNS)
+    opened = two._opened("control/runs")
     run(one, 2, "b")
-    monkeypatch.setattr(two, "_opened", lambda path, schema: opened)
+    monkeypatch.setattr(two, "_opened", lambda path: opened)
     with pytest.raises(ConcurrentRunError, match="meanwhile: start this job again"):
         run(two, 2, "c")
     assert names(one) == ["a", "b"]
@@ -139,9 +144,9 @@ def test_two_that_finish_the_same_run_do_not_get_in_each_others_way(store, form,
     plan.add(write(store, plan.run, "orders"))
     opened, other, finished = DeltaStore._opened, open_store(store.root, form), []
 
-    def meanwhile(self, path, schema):
-        found = opened(self, path, schema)
-        if self is store and path.endswith("topics"):
+    def meanwhile(self, path):
+        found = opened(self, path)
+        if self is store and path.endswith("topics") and self.last_run():
             finished.append(other.recover())
         return found
 
@@ -192,11 +197,84 @@ def test_a_full_disk_is_reported_as_one(tmp_path, room):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     text = str(raised.value)
-    assert text.startswith(f"{store.root}: cannot be written: ") and "File too large" in text
+    assert text.startswith(f"{store.root}/control/") and ": cannot be written: " in text
+    assert "File too large: raise the limit on file sizes (ulimit -f), then start the job" in text
     assert "\n" not in text and "\x1b" not in text
     again = open_store(store.root, "delta")
     again.recover()
     assert names(again) in (["orders-1"], ["orders-1", "orders-2"])
+
+
+def texts(store, path):
+    """The name and description of a Delta table, and the comment of each column."""
+    table = DeltaTable(f"{store.root}/{path}")
+    about = table.metadata()
+    comments = {field.name: field.metadata.get("comment") for field in table.schema().fields}
+    return about.name, about.description, comments
+
+
+def test_every_table_exists_after_the_first_run_and_says_what_it_holds(tmp_path):
+    store = open_store(str(tmp_path), "delta")
+    run(store, 1, "a")
+    for path in (RUNS_PATH, *map(table_path, TABLES)):
+        name, about, comments = texts(store, path)
+        assert path.endswith(f"/{name}") and about.startswith("A row is ") and "`" not in about
+        assert all(comments.values()) and set(comments) == set(table_schema(path).names)
+    assert texts(store, "bronze/quarantine")[2]["resolved_run"] == (
+        "the run that found its place sound; null while it is open"
+    )
+
+
+def test_tables_of_an_earlier_release_get_new_columns_and_texts_without_new_files(tmp_path):
+    old = pa.schema([field for field in TABLES["topics"] if field.name != "from_snapshot"])
+    DeltaTable.create(f"{tmp_path}/gold/topics", old)
+    rows = pa.table({field.name: pa.nulls(1, field.type) for field in old}, old)
+    write_deltalake(f"{tmp_path}/gold/topics", rows, mode="append")
+    before = DeltaTable(f"{tmp_path}/gold/topics").file_uris()
+    store = open_store(str(tmp_path), "delta")
+    plan = RunPlan(1, "bronze")
+    store.commit(plan)  # it does not change this table
+    table = DeltaTable(f"{tmp_path}/gold/topics")
+    assert table.file_uris() == before and table.to_pyarrow_table().num_rows == 1
+    assert texts(store, "gold/topics")[2]["from_snapshot"]
+    version = table.version()
+    again = open_store(str(tmp_path), "delta")
+    again.commit(RunPlan(2, "bronze"))
+    assert DeltaTable(f"{tmp_path}/gold/topics").version() == version
+
+
+def test_two_jobs_may_give_the_texts_at_once(tmp_path, monkeypatch):
+    DeltaTable.create(f"{tmp_path}/gold/topics", TABLES["topics"])
+    quicker = [True]
+    real = delta.describe
+
+    def meanwhile(table, path):
+        if quicker:
+            quicker.pop()
+            open_store(str(tmp_path), "delta")._opened(path)
+        real(table, path)
+
+    monkeypatch.setattr(delta, "describe", meanwhile)
+    run(open_store(str(tmp_path), "delta"), 1, "a")
+    assert texts(open_store(str(tmp_path), "delta"), "gold/topics")[0] == "topics" and not quicker
+
+
+@pytest.mark.parametrize("path", [RUNS_PATH, "gold/topics"])
+def test_a_commit_survives_that_another_job_gives_the_texts_meanwhile(tmp_path, monkeypatch, path):
+    store = open_store(str(tmp_path), "delta")
+    run(store, 1, "a")
+    real, quicker = DeltaStore._opened, [True]
+
+    def meanwhile(self, wanted):
+        found = real(self, wanted)
+        if wanted == path and quicker:
+            quicker.pop()
+            DeltaTable(f"{tmp_path}/{path}").alter.set_table_description("of another release")
+        return found
+
+    monkeypatch.setattr(DeltaStore, "_opened", meanwhile)
+    run(store, 2, "b")
+    assert names(store) == ["a", "b"] and not quicker
 
 
 def on_disk(store):

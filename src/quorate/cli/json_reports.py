@@ -210,7 +210,11 @@ PIPELINE: Final[Mapping[str, Schema]] = {
     "stream": all_of(
         _INGESTED,
         object_of(
-            batches=NUMBER, unread=list_of(TEXT), passed_over=list_of(TEXT), silent=list_of(TEXT)
+            batches=NUMBER,
+            unread=list_of(TEXT),
+            passed_over=list_of(TEXT),
+            silent=list_of(TEXT),
+            lag=map_of(object_of(records=NUMBER, ms=NUMBER)),
         ),
     ),
     "history": list_of(_ROW),
@@ -265,6 +269,7 @@ PIPELINE: Final[Mapping[str, Schema]] = {
         told_anew=list_of(TEXT),
         forgotten=map_of(_RANGES),
         doubled=list_of(TEXT),
+        checksums=map_of(NUMBER),
         seconds=QUANTITY,
     ),
     "campaign": all_of(

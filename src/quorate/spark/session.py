@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from pydoc import locate
-from tempfile import mkdtemp
+from tempfile import gettempdir, mkdtemp
 from typing import TYPE_CHECKING, Any, Final
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -117,6 +117,14 @@ def parallelism(spark: SparkSession) -> int:
         return spark.sparkContext.defaultParallelism
     cores = spark.conf.get("spark.default.parallelism", None)
     return int(cores) if cores else _REMOTE_TASKS
+
+
+def temporary_folders(spark: SparkSession) -> list[str]:
+    """The folders for Spark's temporary files on this machine."""
+    if is_remote(spark):
+        return []
+    given = os.environ.get("SPARK_LOCAL_DIRS") or spark.conf.get("spark.local.dir", gettempdir())
+    return [folder for folder in (given or "").split(",") if folder]
 
 
 def isolated_session(spark: SparkSession) -> SparkSession:

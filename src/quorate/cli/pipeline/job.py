@@ -118,8 +118,8 @@ def job_on_spark(name: str, words: Mapping[str, Any]) -> Iterator[tuple[SparkSes
     from pathlib import Path
 
     from quorate.cli.pipeline.progress import progress
-    from quorate.spark.session import session
-    from quorate.spark.tables.store import plain_reason
+    from quorate.spark.session import session, wrapped_error
+    from quorate.spark.write_errors import DiskWriteError, error_number, plain_reason
 
     conf = dict(_setting("--conf", text) for text in words["conf"])
     storage = dict(_setting("--storage-option", text) for text in words["storage_option"])
@@ -139,10 +139,19 @@ def job_on_spark(name: str, words: Mapping[str, Any]) -> Iterator[tuple[SparkSes
             yield spark, bar
         except BrokenPipeError:
             raise
+        except QuorateError:
+            raise
         except OSError as error:
+            if error_number(error) is not None:
+                raise DiskWriteError(error.filename or _fullest(spark, words), error) from error
             where = f"{error.filename}: " if error.filename else ""
             raise JobFailedError(f"{where}{error.strerror or plain_reason(error)}") from error
         except Exception as error:
+            found = wrapped_error(error)
+            if found is not None:
+                raise WrappedError(found[1], found[0].exit_code) from error
+            if error_number(error) is not None:  # of Spark's Java side, or of delta-rs
+                raise DiskWriteError(_fullest(spark, words), error) from error
             if type(error).__module__.startswith(("pyspark", "py4j")):
                 if "PATH_NOT_FOUND" in str(error) or "FileNotFoundError" in str(error):
                     raise FileLostError(_spark_message(error), warehouse_options(words)) from error
@@ -188,6 +197,14 @@ class JobFailedError(QuorateError):
     exit_code = 70
 
 
+class WrappedError(QuorateError):
+    """An error of this package that a task raised; Spark wraps it."""
+
+    def __init__(self, text: str, exit_code: int) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
+
+
 class FileLostError(JobFailedError):
     """A table names a file that does not exist."""
 
@@ -195,6 +212,19 @@ class FileLostError(JobFailedError):
 
     def __init__(self, what: str, place: str) -> None:
         super().__init__(f"{what}: a file is lost: quorate pipeline repair {place}")
+
+
+def _fullest(spark: SparkSession, words: Mapping[str, Any]) -> str:
+    """The place to which a job writes that has the least free space.
+
+    An error of Spark's Java side does not name its file.
+    """
+    from quorate.spark.session import temporary_folders
+    from quorate.spark.write_errors import fullest
+
+    given = (words.get(name) for name in ("warehouse", "out"))
+    places = [absolute(path) for path in given if path]
+    return fullest([*places, *temporary_folders(spark)]) or ", ".join(places) or "a disk"
 
 
 def _spark_message(error: Exception) -> str:

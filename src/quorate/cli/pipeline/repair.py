@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from quorate.base.plural import pluralize
 from quorate.cli.options import ToolCommand
 from quorate.cli.pipeline.job import (
     BAD_INPUT,
@@ -28,7 +29,7 @@ def repair(**words: Any) -> int:
     Lost and torn commits are written again. Where data files of silver or gold are lost, the state
     is derived again from bronze; so it is where two jobs at once wrote history twice, as releases up
     to 0.1 could. Records that bronze lost are removed, with exit code 1: ingest a
-    log that has them.
+    log that has them. Checksums of epochs that are missing are read again from the ingested logs.
     """
     with job_on_spark("repair", words) as (spark, notify):
         from quorate.spark.jobs.repair import repair_warehouse as job
@@ -50,8 +51,13 @@ def _lines(summary: RepairSummary) -> Iterator[str]:
         yield f"{cluster_id}: two jobs at once wrote its history twice: it is derived again"
     for cluster_id in summary.told_anew:
         yield f"{cluster_id}: its state is derived again from bronze"
+    for cluster_id, count in summary.checksums.items():
+        yield (
+            f"{cluster_id}: {pluralize(count, 'checksum')} of epochs {'is' if count == 1 else 'are'} "
+            "read again from the ingested logs"
+        )
     for cluster_id, ranges in summary.forgotten.items():
         lost = ", ".join(f"{start} to {end - 1}" for start, end in ranges)
         yield f"{cluster_id}: the records at the offsets {lost} are lost: ingest a log with them"
-    if not (summary.repaired or summary.missing or summary.doubled):
+    if not (summary.repaired or summary.missing or summary.doubled or summary.checksums):
         yield f"nothing is missing in {summary.warehouse}, and nothing is doubled"

@@ -154,6 +154,8 @@ def _until_stopped() -> Iterator[Callable[[], bool]]:
 
 
 def _lines(summary: FollowSummary) -> list[str]:
+    from quorate.spark.jobs.follow import lag_text
+
     found = [
         f"{pluralize(summary.records, 'record')} and {pluralize(summary.events, 'event')} ingested into "
         f"{summary.warehouse} in {pluralize(summary.batches, 'batch', 'batches')}, {summary.seconds:.1f} s",
@@ -166,5 +168,10 @@ def _lines(summary: FollowSummary) -> list[str]:
         )
     found += [f"  not read, since it may still be written: {end}" for end in summary.unread]
     found += [f"  skipped: {archive}" for archive in summary.passed_over]
+    found += [
+        f"  {cluster_id}: {lag_text(lag)} behind"
+        for cluster_id, lag in sorted(summary.lag.items())
+        if lag.records
+    ]
     found += [f"  no answer from: {cluster}" for cluster in summary.silent]
     return found

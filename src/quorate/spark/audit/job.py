@@ -47,6 +47,7 @@ from quorate.spark.files.paths import SourceError, SourceFile, as_local
 from quorate.spark.objects import Group, Keyed, collect, map_groups, map_objects, spread
 from quorate.spark.session import parallelism, reason
 from quorate.spark.source.options import PARTITION_BYTES
+from quorate.spark.write_errors import DiskWriteError, error_number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -146,6 +147,8 @@ def _finished(verdicts: Sequence[ClusterVerdict], out: str | None) -> Report:
             text = json.dumps(report.to_json(), indent=1, default=str, ensure_ascii=False)
             write_atomically(folder / "report.json", text + "\n")
         except OSError as error:
+            if error_number(error) is not None:
+                raise DiskWriteError(out, error) from None
             raise SourceError(f"{out}: the report cannot be written: {error}") from None
     return report
 

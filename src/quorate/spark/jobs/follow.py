@@ -11,16 +11,18 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import StreamingQueryException
 
 from quorate.base.errors import QuorateError
+from quorate.base.plural import pluralize
 from quorate.spark.data_source import FORMAT
 from quorate.spark.files.paths import SourceError
 from quorate.spark.jobs.checkpoints import checkpoint_for, reached
 from quorate.spark.session import reason, register, wrapped_error
 from quorate.spark.stream.feed import BEGIN, StreamFeed
+from quorate.spark.stream.lag import LagMeter, StreamLag
 from quorate.spark.stream.options import END, WAIT, StreamOptions, parse_stream_options
 from quorate.spark.stream.reader import open_feeds, poll_each
 from quorate.spark.stream.tail_feed import skipped_archives, unreadable_ends
@@ -36,6 +38,7 @@ from quorate.spark.tables.summary import (
     retry_while_overtaken,
 )
 from quorate.spark.tables.warehouse import open_store
+from quorate.spark.write_errors import DiskWriteError, error_number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,9 +69,16 @@ class FollowSummary(IngestSummary):
     """With onSilence=wait: clusters that do not answer, and why, when the job ended; with `--once`, at
     any time."""
 
+    lag: dict[str, StreamLag] = field(default_factory=dict)
+    """By cluster: how far the stream was behind when it was last measured."""
+
     @property
     def bad(self) -> bool:
         return bool(self.passed_over or self.silent) or super().bad
+
+    def to_json(self) -> dict[str, Any]:
+        lag = {id: one._asdict() for id, one in self.lag.items()}
+        return {**super().to_json(), "lag": lag}
 
 
 def follow_clusters(
@@ -116,13 +126,17 @@ def follow_clusters(
         writer = writer.trigger(processingTime=f"{round(every_s * 1000)} milliseconds")
     notify("asking for the committed offsets")
     query = writer.start()
+    watch = LagWatch(notify)
     try:
         try:
             while not (ended := query.awaitTermination(_LOOK_S)):
+                watch.look(query.lastProgress)
                 if not should_continue():
                     break
         finally:
             _ended(query)
+            watch.look(query.lastProgress)
+            sink.followed.lag = watch.lag
     except StreamingQueryException as error:
         raise failure(sink.failure or error, checkpoint) from error
     if every_s is None and not settings.controllers:
@@ -134,6 +148,36 @@ def follow_clusters(
     _note_ends(sink.followed, store, clusters)
     sink.followed.seconds = round(time.monotonic() - began, 3)
     return sink.followed
+
+
+class LagWatch:
+    """Measures the lag of the job's query, and reports it once for each micro-batch that lacks some.
+
+    lag: by cluster, as last measured
+    """
+
+    def __init__(self, notify: Notify, meter: LagMeter | None = None) -> None:
+        self.lag: dict[str, StreamLag] = {}
+        self._notify, self._meter = notify, meter or LagMeter()
+        self._last: tuple[Any, Any] = (None, None)
+
+    def look(self, progress: Mapping[str, Any] | None) -> None:
+        """Take Spark's newest report; None: there is none yet."""
+        if progress is None:
+            return
+        this = progress["batchId"], progress["timestamp"]
+        if this == self._last:
+            return
+        self._last = this
+        self.lag = self._meter.update(progress)
+        for cluster_id, one in sorted(self.lag.items()):
+            if one.records:
+                self._notify(f"batch {this[0]}: {cluster_id} is {lag_text(one)} behind")
+
+
+def lag_text(lag: StreamLag) -> str:
+    """A lag as text: `1 record, 0.5 s`."""
+    return f"{pluralize(lag.records, 'record')}, {lag.ms / 1000:.1f} s"
 
 
 def _clusters(settings: StreamOptions) -> tuple[dict[str, int], list[str]]:
@@ -206,6 +250,8 @@ def failure(error: Exception, checkpoint: str) -> Exception:
             f". It is {checkpoint}; when it is moved away, the stream reads everything again, and "
             "ingests nothing twice"
         )
+    if found is None and error_number(error) is not None:
+        return DiskWriteError(checkpoint, error)
     if found is not None:
         for_good = found[0].exit_code == SourceError.exit_code
         return SourceError(what) if for_good else QueryFailedError(what)

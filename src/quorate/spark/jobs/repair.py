@@ -6,6 +6,7 @@
 3. Records that bronze itself has lost are removed from its progress, so that the next `ingest` of a
    log that has them ingests them again.
 4. Where two jobs at once have written history twice (`doubled`), it is derived again from bronze.
+5. Checksums that `epochs` lacks are read again from the logs that were ingested (`checksums`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from quorate.spark.tables.checksums import count_missing, with_checksums
 from quorate.spark.tables.control import ClusterProgress
 from quorate.spark.tables.delta_repair import repair_commits
 from quorate.spark.tables.doubled import doubled_history
@@ -57,6 +59,8 @@ class RepairSummary:
     """By cluster: ranges of offsets (end exclusive) that bronze has lost."""
     doubled: list[str] = field(default_factory=list)
     """Clusters whose history two jobs at once had written twice; it was derived again."""
+    checksums: dict[str, int] = field(default_factory=dict)
+    """By cluster: checksums of epochs that were read again from the ingested logs."""
     seconds: float = 0.0
 
 
@@ -83,6 +87,8 @@ def repair_warehouse(
     retry_while_overtaken(lambda: _check_files(store, summary), notify)
     notify("looking for doubled history")
     retry_while_overtaken(lambda: _check_history(spark, store, summary), notify)
+    notify("looking for checksums of epochs")
+    retry_while_overtaken(lambda: _restore_checksums(store, summary), notify)
     notify("applying the log to the state")
     retry_while_overtaken(lambda: catch_up(spark, store, IngestSummary(store.root)), notify)
     summary.seconds = round(time.monotonic() - began, 3)
@@ -115,6 +121,21 @@ def _check_history(spark: SparkSession, store: TableStore, summary: RepairSummar
         progress[id] = _without_state(read.tables, plan, safe_name(id), progress[id])
     commit_run(read, plan, progress)
     summary.doubled = sorted(found.clusters)
+
+
+def _restore_checksums(store: TableStore, summary: RepairSummary) -> None:
+    """Read missing checksums of epochs again, where their logs still are. Raises
+    ConcurrentRunError."""
+    read = read_version(store)
+    progress, restored = read.progress, {}
+    for id, known in progress.items():
+        spans = with_checksums(read.tables, id, known.spans)
+        count = count_missing(known.spans) - count_missing(spans)
+        if count:
+            progress[id], restored[id] = replace(known, spans=spans), count
+    if restored:
+        commit_run(read, read.plan("repair"), progress)
+    summary.checksums = restored
 
 
 def remove_lost(
@@ -151,7 +172,7 @@ def remove_lost(
         )
         if lost:
             summary.forgotten[id] = lost
-            known = replace(known, spans=tuple(_without_ranges(known.spans, lost)))
+            known = replace(known, spans=tuple(without_ranges(known.spans, lost)))
         if tables_to_rebuild or any(folder in path.split("/") for path in gone):
             summary.told_anew.append(id)
             known = _without_state(tables, plan, folder, known)
@@ -180,12 +201,18 @@ def _lost_offsets(
     return [part for at, end in union(lost) for part in uncovered(union(held), at, end)]
 
 
-def _without_ranges(
+def without_ranges(
     spans: Iterable[EpochSpan], lost: Sequence[tuple[int, int]]
 ) -> Iterable[EpochSpan]:
+    """The spans without these ranges; a cut end has no checksum."""
     for span in spans:
         for start, end in uncovered(lost, span.start, span.end):
-            yield span._replace(start=start, end=end)
+            yield span._replace(
+                start=start,
+                end=end,
+                first_crc=span.first_crc if start == span.start else None,
+                last_crc=span.last_crc if end == span.end else None,
+            )
 
 
 def _without_state(

@@ -15,6 +15,7 @@ from quorate.spark.report.gather import ClusterFigures, gather
 from quorate.spark.report.page import page
 from quorate.spark.tables.store import NoWarehouseError
 from quorate.spark.tables.warehouse import open_store
+from quorate.spark.write_errors import DiskWriteError, error_number
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +41,8 @@ def report(
 
     audit: a `report.json` of `audit`, whose verdicts are shown too (for `clusters` where some are
     named). Returns the figures that are shown.
-    Raises NoWarehouseError where nothing was ingested yet, and ReportError.
+    Raises NoWarehouseError where nothing was ingested yet, ReportError, and DiskWriteError where the
+    disk of `out` is full.
     """
     verdicts = None if audit is None else _read(audit)
     store = open_store(warehouse, table_format)
@@ -59,6 +61,8 @@ def report(
     try:
         write_atomically(Path(as_local(out)), page(found, verdicts))
     except OSError as error:
+        if error_number(error) is not None:
+            raise DiskWriteError(out, error) from None
         raise ReportError(f"{out}: cannot be written: {error.strerror}") from None
     return found
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -34,6 +35,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from quorate.base.errors import QuorateError
 from quorate.base.ids import OffsetAndEpoch
 from quorate.spark.files.paths import SourceError
 from quorate.spark.stream.feed import BEGIN, LogBounds, StreamFeed, StreamPart
@@ -116,6 +118,13 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _as_json({**places, **ends})
 
     def reportLatestOffset(self) -> Offsets | None:
+        """The newest committed offsets, for Spark's report after a micro-batch (see `lag`).
+
+        It asks each cluster again, since a micro-batch may have taken long. A cluster that does not
+        answer at once has the offset of its last answer.
+        """
+        for watched in self._feeds:
+            self._look_ahead(watched)
         known = {w.cluster_id: w.bounds.end for w in self._feeds if w.cluster_id and w.bounds}
         return _as_json(known) or None
 
@@ -237,6 +246,17 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         watched.bounds = watched.feed.log_bounds(begin, timeout_ms)
         watched.asked_at, watched.silent_since = time.monotonic(), None
         return watched.bounds
+
+    def _look_ahead(self, watched: _WatchedFeed) -> None:
+        """Ask for the bounds of a log without waiting; keep the known ones when that fails.
+
+        The next micro-batch reports what is wrong.
+        """
+        pause = self._options.poll_ms / 1000
+        if watched.bounds is None or time.monotonic() - watched.asked_at < pause:
+            return
+        with suppress(QuorateError):
+            watched.bounds = watched.feed.log_bounds(watched.bounds.end, 0)
 
     def _available_now_end(self, id: str, bounds: LogBounds) -> OffsetAndEpoch:
         """Where a run with Trigger.AvailableNow ends: at what was committed when it began.

@@ -25,9 +25,11 @@ from urllib.parse import unquote
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from quorate.spark.tables.delta_log import APP, RUNS_PATH
-from quorate.spark.tables.files import run_of
+from quorate.spark.tables.delta_texts import create_table, describe, is_described
+from quorate.spark.tables.files import arrow_rows, run_of
 from quorate.spark.tables.layout import RUNS, TABLES, table_path
 from quorate.spark.tables.store import (
     ConcurrentRunError,
@@ -46,6 +48,8 @@ _PLANS: Final = "control/_plans"
 _ODD: Final = re.compile(r"%[0-9A-Fa-f]{2}|[\[\]\\^|\x00-\x1f]")
 """Characters in a path that delta-rs 1.6 misreads: it decodes a path once too often, and takes a part of
 some paths for a host name."""
+_TRIES: Final = 3
+"""How often to commit to a table: another process may change its texts meanwhile."""
 _REBUILD_MARKER: Final = "control/_robbed.json"
 """The file with the tables that a repair is about to rebuild; it exists until they are."""
 
@@ -63,6 +67,7 @@ class DeltaStore(TableStore):
             )
         self._options = dict(storage_options or {})
         self._repairing = False
+        self._complete = False
 
     def files(self, table: str) -> list[StoredFile]:
         return _stored_files(self._open(table_path(table)))
@@ -77,14 +82,19 @@ class DeltaStore(TableStore):
             raise ConcurrentRunError(self.root)
         plan.before = {} if last is None else last.last_runs
         self._check_files(plan)
+        self._complete_tables()
         name = f"{plan.run:08d}-{uuid4().hex}.json"
-        try:
-            self.write_text(self.path(_PLANS, name), plan.to_json())
-        except OSError as error:
-            raise WarehouseWriteError(self.root, error) from None
+        self.write_text(self.path(_PLANS, name), plan.to_json())
         self._record(plan, name)
         for table in plan.tables:
             self._apply_to(table, plan)
+
+    def _complete_tables(self) -> None:
+        """Let every table exist, with the columns and texts of this release, also an empty one."""
+        if not self._complete:
+            for path in (RUNS_PATH, *map(table_path, TABLES)):
+                self._opened(path)
+            self._complete = True
 
     def recover(self) -> bool:
         return self._finish()[0]
@@ -185,35 +195,55 @@ class DeltaStore(TableStore):
 
     def _make_checkpoints(self) -> None:
         """Write a checkpoint of each table: a lost commit before it needs no plan to be repaired."""
+        from deltalake.exceptions import DeltaError
+
         for path in (RUNS_PATH, *map(table_path, TABLES)):
             opened = self._open(path)
             if opened is not None:
-                opened.create_checkpoint()
+                try:
+                    opened.create_checkpoint()
+                except (DeltaError, OSError) as error:
+                    raise WarehouseWriteError(self._uri(path), error) from None
 
     def _record(self, plan: RunPlan, name: str) -> None:
         """Record the run: from this commit on it has happened."""
-        from deltalake import CommitProperties, Transaction, write_deltalake
+        from deltalake import CommitProperties, Transaction
         from deltalake.exceptions import DeltaError
 
-        at = pa.scalar(time.time_ns() // 1000, pa.timestamp("us", "UTC"))
-        columns = [[plan.run], [plan.job], [at.as_py()], [name], [json.dumps(plan.summary)]]
-        runs = self._opened(RUNS_PATH, RUNS)
+        now = int(time.time() * 1000)
+        row = (plan.run, plan.job, now * 1000, name, json.dumps(plan.summary))
+        runs = self._opened(RUNS_PATH)
         if plan.run != (runs.transaction_version(APP) or 0) + 1:
             raise ConcurrentRunError(self.root)
         properties = CommitProperties(app_transactions=[Transaction(APP, plan.run)])
+        # Written here: without room for it, delta-rs would print traces of its threads.
+        add = self._write_run(f"{name.removesuffix('.json')}.parquet", row)
+        for left in reversed(range(_TRIES)):
+            try:
+                runs.create_write_transaction([add], "append", RUNS, commit_properties=properties)
+                return
+            except (DeltaError, OSError) as error:
+                if self.last_run() >= plan.run:
+                    if self._recorded_plan_name(plan.run) == name:
+                        return  # the commit counts: only its answer was lost
+                    raise ConcurrentRunError(self.root) from None
+                if not left:
+                    raise WarehouseWriteError(self._uri(RUNS_PATH), error) from None
+                runs = self._opened(RUNS_PATH)
+
+    def _write_run(self, name: str, row: tuple[Any, ...]) -> Any:
+        """Write the row of a run to a data file. Returns the action that adds it to the table."""
+        from deltalake.transaction import AddAction
+
+        path = self.path(RUNS_PATH, name)
         try:
-            write_deltalake(
-                runs,
-                pa.Table.from_pydict(dict(zip(RUNS.names, columns, strict=True)), schema=RUNS),
-                mode="append",
-                commit_properties=properties,
-            )
-        except (DeltaError, OSError) as error:
-            if self.last_run() >= plan.run:
-                if self._recorded_plan_name(plan.run) == name:
-                    return  # the commit counts: only its answer was lost
-                raise ConcurrentRunError(self.root) from None
-            raise WarehouseWriteError(self.root, error) from None
+            pq.write_table(arrow_rows([row], RUNS), path, filesystem=self.fs, compression="zstd")
+        except OSError as error:
+            raise WarehouseWriteError(path, error) from None
+        bounds = {"run": row[0]}
+        stats = {"numRecords": 1, "minValues": bounds, "maxValues": bounds, "nullCount": {"run": 0}}
+        size = self.fs.get_file_info(path).size
+        return AddAction(name, size, {}, row[2] // 1000, True, json.dumps(stats))
 
     def _tables(self) -> dict[str, Any | None]:
         """Each table as it is now; None when it does not exist."""
@@ -310,20 +340,23 @@ class DeltaStore(TableStore):
         """Apply a plan to a table. Returns whether that was still to be done."""
         from deltalake.exceptions import DeltaError
 
-        try:
-            return self._apply_once(table, plan)
-        except (DeltaError, OSError) as error:
-            opened = self._open(table_path(table))
-            if opened is None or (opened.transaction_version(APP) or 0) < plan.run:
-                raise WarehouseWriteError(self.root, error) from None
-            # Another process that finishes the same run was faster: its commit took the version.
-            return False
+        for left in reversed(range(_TRIES)):
+            try:
+                return self._apply_once(table, plan)
+            except (DeltaError, OSError) as error:
+                opened = self._open(table_path(table))
+                if opened is not None and (opened.transaction_version(APP) or 0) >= plan.run:
+                    # Another process that finishes the same run was faster.
+                    return False
+                if not left:
+                    raise WarehouseWriteError(self._uri(table_path(table)), error) from None
+        return False
 
     def _apply_once(self, table: str, plan: RunPlan) -> bool:
         from deltalake import CommitProperties, Transaction
         from deltalake.transaction import AddAction, RemoveAction
 
-        opened = self._opened(table_path(table), TABLES[table])
+        opened = self._opened(table_path(table))
         if (opened.transaction_version(APP) or 0) >= plan.run:
             return False
         now, change = int(time.time() * 1000), plan.changes_rows
@@ -354,39 +387,22 @@ class DeltaStore(TableStore):
             what = f"a commit of this table is lost or torn ({_first_line(error)[:90]})"
             raise LostCommitError(f"{self._uri(path)}/_delta_log: {what}", self.root) from None
 
-    def _opened(self, path: str, schema: pa.Schema) -> Any:
-        """The table; created if missing, and with the columns that were added since."""
-        from deltalake import DeltaTable
+    def _opened(self, path: str) -> Any:
+        """The table; created if missing, and with the columns and texts that are new since."""
         from deltalake.exceptions import DeltaError
 
         found = self._open(path)
-        if found is not None:
-            return self._widened(path, found, schema)
-        self.fs.create_dir(self.path(path), recursive=True)
-        try:
-            return DeltaTable.create(
-                self._uri(path), schema, mode="ignore", storage_options=self._options or None
-            )
-        except DeltaError:
-            created = self._open(path)
-            if created is None:
-                raise  # unless another process has created the table
-            return created
-
-    def _widened(self, path: str, found: Any, schema: pa.Schema) -> Any:
-        """The table with all columns: other readers see only columns that its log names."""
-        from deltalake import Schema
-        from deltalake.exceptions import DeltaError
-
-        lacking = _lacking(found, schema)
-        if not lacking:
+        if found is not None and is_described(found, path):
             return found
         try:
-            found.alter.add_columns(Schema.from_arrow(pa.schema(lacking)).fields)
-        except DeltaError:
+            if found is None:
+                self.fs.create_dir(self.path(path), recursive=True)
+                return create_table(self._uri(path), path, self._options)
+            describe(found, path)
+        except (DeltaError, OSError) as error:
             found = self._open(path)
-            if found is None or _lacking(found, schema):
-                raise  # unless another process has added the columns
+            if found is None or not is_described(found, path):  # no other process has done it
+                raise WarehouseWriteError(self._uri(path), error) from None
         return self._open(path)
 
     def _uri(self, path: str) -> str:
@@ -408,11 +424,6 @@ def _stored_files(opened: Any | None) -> list[StoredFile]:
         )
         for action in actions
     ]
-
-
-def _lacking(table: Any, schema: pa.Schema) -> list[pa.Field]:
-    known = {field.name for field in table.schema().fields}
-    return [field for field in schema if field.name not in known]
 
 
 def _first_line(error: Exception) -> str:

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import json
 import posixpath
-import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -182,15 +180,6 @@ def commit_text(
     if run:
         lines.append({"txn": {"appId": APP, "version": run}})
     return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
-
-
-def creation_text(schema: pa.Schema) -> str:
-    """The text of the first commit of a table: delta-rs writes it to a temporary folder."""
-    from deltalake import DeltaTable
-
-    with tempfile.TemporaryDirectory() as home:
-        DeltaTable.create(home, schema)
-        return Path(home, "_delta_log", f"{0:020}.json").read_text(encoding="utf-8")
 
 
 def _refuse(constant: str) -> None:

@@ -23,10 +23,10 @@ from quorate.spark.tables.delta_log import (
     SET_ASIDE_SUFFIX,
     DeltaLog,
     commit_text,
-    creation_text,
 )
+from quorate.spark.tables.delta_texts import creation_text
 from quorate.spark.tables.files import DataFile, existing_file, run_of
-from quorate.spark.tables.layout import CONTROL, RUNS, STATE, TABLES, table_path
+from quorate.spark.tables.layout import CONTROL, STATE, TABLES, table_path
 from quorate.spark.tables.store import RunPlan, TableStore, WarehouseError
 
 _REBUILDABLE: Final = (*STATE, "log")
@@ -207,7 +207,7 @@ class _CommitRepair:
                 run = next(runs, 0) if version else 0
                 one = files.get(run, [])
                 text = commit_text(REPAIR, run, one if len(one) == 1 else [])
-                self._write(RUNS_PATH, version, text if version else creation_text(RUNS))
+                self._write(RUNS_PATH, version, text if version else creation_text(RUNS_PATH))
             yield f"{RUNS_PATH}: version {hole.start} was lost or torn and is written again"
 
     def _run_files(self, log: DeltaLog) -> dict[int, list[DataFile]]:
@@ -256,7 +256,7 @@ class LogGap:
         plans = list(self.plans or ())
         for version in self.versions:
             if version == 0:
-                yield version, creation_text(TABLES[self.table])
+                yield version, creation_text(table_path(self.table))
             elif plans:
                 plan = plans.pop(0)
                 adds, removes = plan.adds.get(self.table, ()), plan.removes.get(self.table, ())

@@ -10,6 +10,7 @@ import json
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -21,6 +22,7 @@ from pyarrow import fs
 
 from quorate.spark.files.paths import file_system
 from quorate.spark.tables.layout import TABLES, table_path
+from quorate.spark.write_errors import DiskWriteError
 
 BUFFER_ROWS: Final = 20_000
 """Rows that a writer collects for a row group."""
@@ -111,8 +113,9 @@ class TableWriter:
         self._flush()
         if self._writer is None:
             return None
-        self._writer.close()
         system, full = self._place()
+        with self._writing(full):
+            self._writer.close()
         size = system.get_file_info(full).size
         return DataFile(self.table, self.path, size, self._count, _stats(self._metadata[0]))
 
@@ -122,18 +125,31 @@ class TableWriter:
             self._write(arrow_rows(rows, self._schema))
 
     def _write(self, table: pa.Table) -> None:
-        if self._writer is None:
-            system, full = self._place()
-            system.create_dir(posixpath.dirname(full), recursive=True)
-            self._writer = pq.ParquetWriter(
-                full,
-                self._schema,
-                filesystem=system,
-                compression="zstd",
-                metadata_collector=self._metadata,
-            )
-        self._writer.write_table(table)
+        system, full = self._place()
+        with self._writing(full):
+            if self._writer is None:
+                system.create_dir(posixpath.dirname(full), recursive=True)
+                self._writer = pq.ParquetWriter(
+                    full,
+                    self._schema,
+                    filesystem=system,
+                    compression="zstd",
+                    metadata_collector=self._metadata,
+                )
+            self._writer.write_table(table)
         self._count += table.num_rows
+
+    @contextmanager
+    def _writing(self, path: str) -> Iterator[None]:
+        """Name the file in errors of writing: PyArrow does not. Raises DiskWriteError."""
+        try:
+            yield
+        except OSError as error:
+            if self._writer is not None:
+                with suppress(OSError, RuntimeError):
+                    self._writer.close()
+                self._writer.is_open = False  # otherwise its end would print a traceback
+            raise DiskWriteError(path, error) from None
 
     def _place(self) -> tuple[fs.FileSystem, str]:
         system, base = open_root(self._root)

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import json
 import posixpath
-import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,8 +32,8 @@ from pyarrow import fs
 from quorate.base.errors import QuorateError
 from quorate.spark.tables.files import DataFile, hidden_name, open_root, with_safe_bounds
 from quorate.spark.tables.layout import TABLES, table_path
+from quorate.spark.write_errors import cannot_write
 
-_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 COMPACT: Final = "compact"
 """The name of the job that changes files but no rows."""
 
@@ -92,14 +91,8 @@ class WarehouseWriteError(WarehouseError):
 
     exit_code = 70
 
-    def __init__(self, root: str, error: Exception) -> None:
-        super().__init__(f"{root}: cannot be written: {plain_reason(error)}")
-
-
-def plain_reason(error: Exception) -> str:
-    """The message of a library's error, on one line and without colours."""
-    lines = (line.strip(" \u21b3") for line in _COLOURS.sub("", str(error)).splitlines())
-    return ": ".join(line for line in lines if line)
+    def __init__(self, path: str, error: Exception) -> None:
+        super().__init__(cannot_write(path, error))
 
 
 @dataclass(frozen=True)
@@ -314,10 +307,13 @@ class TableStore(ABC):
         return posixpath.join(self._base, *parts)
 
     def write_text(self, path: str, text: str) -> None:
-        """Write a file, and create the folders that it needs."""
-        self.fs.create_dir(posixpath.dirname(path), recursive=True)
-        with self.fs.open_output_stream(path) as out:
-            out.write(text.encode())
+        """Write a file, and create the folders that it needs. Raises WarehouseWriteError."""
+        try:
+            self.fs.create_dir(posixpath.dirname(path), recursive=True)
+            with self.fs.open_output_stream(path) as out:
+                out.write(text.encode())
+        except OSError as error:
+            raise WarehouseWriteError(path, error) from None
 
     def read_text(self, path: str) -> str:
         with self.fs.open_input_stream(path) as source:
