@@ -18,6 +18,7 @@ from quorate.config import validation as cross_checks
 from quorate.config.monitoring_settings import AuthorizerLogSettings
 from quorate.config.properties_file import read_settings
 from quorate.config.sasl_settings import SaslSettings, is_known, sasl_settings
+from quorate.config.security_settings import is_tls_key
 from quorate.config.settings import ConfigError, Settings
 from quorate.config.unused_keys import check_unused
 from quorate.raft.values import Voter
@@ -315,7 +316,7 @@ def _policy(settings: Settings, key: str) -> str:
 
 def unknown_keys(settings: Settings) -> list[str]:
     """The keys that a node does not use, in the order of the file."""
-    return [key for key in settings if key not in _KNOWN and not is_known(key)]
+    return [key for key in settings if not (key in _KNOWN or is_known(key) or is_tls_key(key))]
 
 
 def _warnings(settings: Settings) -> tuple[str, ...]:

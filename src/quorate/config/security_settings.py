@@ -10,7 +10,21 @@ DEFAULT_PRINCIPAL_BUILDER: Final = (
     "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 )
 MAPPING_RULES: Final = "ssl.principal.mapping.rules"
+TLS_KEYS: Final = frozenset(
+    (
+        *("ssl.keystore.location", "ssl.keystore.password", "ssl.keystore.type"),
+        *("ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.key.password"),
+        *("ssl.truststore.location", "ssl.truststore.password", "ssl.truststore.type"),
+        *("ssl.truststore.certificates", "ssl.client.auth"),
+        *("ssl.endpoint.identification.algorithm", "ssl.enabled.protocols", "ssl.protocol"),
+        *("ssl.cipher.suites", MAPPING_RULES, PRINCIPAL_BUILDER),
+        *("ssl.provider", "ssl.engine.factory.class", "ssl.secure.random.implementation"),
+        *("ssl.keymanager.algorithm", "ssl.trustmanager.algorithm", "security.providers"),
+    )
+)
+"""The keys of TLS and of principals that a node reads, if only to refuse what it cannot do."""
 TLS_PROTOCOLS: Final = ("SSL", "SASL_SSL")
+_PREFIX: Final = "listener.name."
 
 
 def listener_prefix(listener: str) -> str:
@@ -23,3 +37,10 @@ def listener_values(file: Mapping[str, str], listener: str) -> dict[str, str]:
     prefix = listener_prefix(listener)
     own = {key[len(prefix) :]: value for key, value in file.items() if key.startswith(prefix)}
     return {**file, **own}
+
+
+def is_tls_key(key: str) -> bool:
+    """Whether a node reads the key, alone or for one listener."""
+    if key.startswith(_PREFIX):
+        key = key[len(_PREFIX) :].partition(".")[2]
+    return key in TLS_KEYS
