@@ -15,7 +15,7 @@ from quorate.base.ids import Address, Listener, Listeners, ReplicaKey
 from quorate.config import listeners as addresses
 from quorate.config import monitoring_settings
 from quorate.config import validation as cross_checks
-from quorate.config.monitoring_settings import AuthorizerLogSettings
+from quorate.config.monitoring_settings import AuthorizerLogSettings, PagesSettings
 from quorate.config.properties_file import read_settings
 from quorate.config.sasl_settings import SaslSettings, is_known, sasl_settings
 from quorate.config.security_settings import is_tls_key
@@ -159,6 +159,8 @@ class NodeConfig:
     """A new cluster's log records it as the default, for eligible leader replicas (KIP-966)."""
     unclean_leader_election_enable: bool = _flag()
     unclean_leader_election_interval_ms: int = _int(5 * 60 * 1000, at_least=1, bits=64)
+    pages: PagesSettings = field(default_factory=PagesSettings)
+    """What the HTTP listener asks for."""
     authorizer_log: AuthorizerLogSettings | None = None
     """`quorate.authorizer.log.*`; None: decisions are not logged."""
     auto_leader_rebalance_enable: bool = _flag(True)
@@ -263,6 +265,7 @@ def config_of(settings: Settings) -> NodeConfig:
         if "controller" in roles
         else SaslSettings(),
         metrics_listener=monitoring_settings.metrics_listener(settings),
+        pages=monitoring_settings.pages_settings(settings),
         authorizer_log=monitoring_settings.authorizer_log(settings),
         warnings=(*settings.notes, *_warnings(settings)),
         source=settings.source,

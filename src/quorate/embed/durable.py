@@ -115,7 +115,7 @@ async def serve(
         undo.callback(release)
         pages = None
         if page is not None and meters is not None:
-            pages = await app.serve_pages(page, node, driver, meters, security.tls.certificates)
+            pages = await app.serve_pages(page, node, driver, meters, security.tls)
             undo.callback(pages.close)
         for name, sock in bound.sockets.items():
             await driver.acceptor.listen(name, sock, logins.secured(name, security.tls.of(name)))
