@@ -98,16 +98,20 @@ def _addresses(name: str, text: str) -> tuple[Address, ...]:
     return tuple(found)
 
 
-def _with_settings(config: ClientConfig, settings: Settings) -> ClientConfig:
+def client_security(settings: Settings) -> ClientSecurity | None:
+    """What connections need by `security.protocol`; None for PLAINTEXT. Raises ConfigError."""
     from quorate.config.listeners import PROTOCOLS
 
-    check_client_keys(settings)
     protocol = settings.text("security.protocol") or "PLAINTEXT"
     if protocol.upper() not in PROTOCOLS:
         supported = " and ".join(PROTOCOLS)
         settings.invalid("security.protocol", protocol, f"quorate's tools support {supported}")
-    if protocol.upper() != "PLAINTEXT":
-        config = config._replace(security=_security(settings, protocol.upper()))
+    return None if protocol.upper() == "PLAINTEXT" else _security(settings, protocol.upper())
+
+
+def _with_settings(config: ClientConfig, settings: Settings) -> ClientConfig:
+    check_client_keys(settings)
+    config = config._replace(security=client_security(settings))
 
     def ms(key: str, default: int) -> int:
         value = settings.integer(key, default, at_least=0)

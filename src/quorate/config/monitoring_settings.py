@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from quorate.base.ids import Address
 from quorate.config.host_port import parse_host_port
+from quorate.config.security_settings import TLS_KEYS
 from quorate.config.settings import Settings
 
 METRICS_LISTENER: Final = "quorate.metrics.listener"
@@ -18,7 +20,16 @@ _MAX_BYTES: Final = "quorate.authorizer.log.max.bytes"
 _MAX_FILES: Final = "quorate.authorizer.log.max.files"
 _LEVELS: Final = ("INFO", "DEBUG")
 _FORMATS: Final = ("text", "json")
-KEYS: Final = (METRICS_LISTENER, AUTHORIZER_LOG_DIR, _LEVEL, _FORMAT, _MAX_BYTES, _MAX_FILES)
+METRICS_PREFIX: Final = "quorate.metrics."
+METRICS_PROTOCOL: Final = "quorate.metrics.security.protocol"
+CREDENTIALS_FILE: Final = "quorate.metrics.credentials.file"
+OPEN_PATHS: Final = "quorate.metrics.open.paths"
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL")
+KEYS: Final = (
+    *(METRICS_LISTENER, AUTHORIZER_LOG_DIR, _LEVEL, _FORMAT, _MAX_BYTES, _MAX_FILES),
+    *(METRICS_PROTOCOL, CREDENTIALS_FILE, OPEN_PATHS),
+    *(METRICS_PREFIX + key for key in sorted(TLS_KEYS) if key.startswith("ssl.")),
+)
 _MIB: Final = 1024 * 1024
 
 
@@ -34,6 +45,37 @@ class AuthorizerLogSettings:
     """Of one file."""
     max_files: int = 5
     """Of each format, in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class PagesSettings:
+    """What the HTTP listener asks for. Kafka has no such keys."""
+
+    tls: Mapping[str, str] | None = field(default=None, repr=False)
+    """The `ssl.*` keys: `quorate.metrics.ssl.x` goes before `ssl.x`; None: plaintext."""
+    credentials: Path | None = None
+    """A file with lines `user:password`; None: no password is asked for."""
+    open_paths: tuple[str, ...] = ()
+    """Pages that need no password."""
+
+
+def pages_settings(settings: Settings) -> PagesSettings:
+    """`quorate.metrics.*` but the listener. Raises ConfigError."""
+    protocol = settings.text(METRICS_PROTOCOL) or _PROTOCOLS[0]
+    if protocol not in _PROTOCOLS:
+        settings.invalid(METRICS_PROTOCOL, protocol, f"It should be one of {', '.join(_PROTOCOLS)}")
+    paths = settings.items(OPEN_PATHS) or ()
+    for path in paths:
+        if not path.startswith("/"):
+            settings.invalid(OPEN_PATHS, path, "It should be a list of pages, such as /healthz")
+    file = settings.text(CREDENTIALS_FILE)
+    prefix = METRICS_PREFIX
+    own = {k[len(prefix) :]: v for k, v in settings.values.items() if k.startswith(f"{prefix}ssl.")}
+    return PagesSettings(
+        {**settings.values, **own} if protocol == "SSL" else None,
+        Path(file) if file else None,
+        paths,
+    )
 
 
 def authorizer_log(settings: Settings) -> AuthorizerLogSettings | None:

@@ -15,9 +15,10 @@ from quorate.base.ids import Address, Listener, Listeners, ReplicaKey
 from quorate.config import listeners as addresses
 from quorate.config import monitoring_settings
 from quorate.config import validation as cross_checks
-from quorate.config.monitoring_settings import AuthorizerLogSettings
+from quorate.config.monitoring_settings import AuthorizerLogSettings, PagesSettings
 from quorate.config.properties_file import read_settings
 from quorate.config.sasl_settings import SaslSettings, is_known, sasl_settings
+from quorate.config.security_settings import is_tls_key
 from quorate.config.settings import ConfigError, Settings
 from quorate.config.unused_keys import check_unused
 from quorate.raft.values import Voter
@@ -158,6 +159,8 @@ class NodeConfig:
     """A new cluster's log records it as the default, for eligible leader replicas (KIP-966)."""
     unclean_leader_election_enable: bool = _flag()
     unclean_leader_election_interval_ms: int = _int(5 * 60 * 1000, at_least=1, bits=64)
+    pages: PagesSettings = field(default_factory=PagesSettings)
+    """What the HTTP listener asks for."""
     authorizer_log: AuthorizerLogSettings | None = None
     """`quorate.authorizer.log.*`; None: decisions are not logged."""
     auto_leader_rebalance_enable: bool = _flag(True)
@@ -262,6 +265,7 @@ def config_of(settings: Settings) -> NodeConfig:
         if "controller" in roles
         else SaslSettings(),
         metrics_listener=monitoring_settings.metrics_listener(settings),
+        pages=monitoring_settings.pages_settings(settings),
         authorizer_log=monitoring_settings.authorizer_log(settings),
         warnings=(*settings.notes, *_warnings(settings)),
         source=settings.source,
@@ -315,7 +319,7 @@ def _policy(settings: Settings, key: str) -> str:
 
 def unknown_keys(settings: Settings) -> list[str]:
     """The keys that a node does not use, in the order of the file."""
-    return [key for key in settings if key not in _KNOWN and not is_known(key)]
+    return [key for key in settings if not (key in _KNOWN or is_known(key) or is_tls_key(key))]
 
 
 def _warnings(settings: Settings) -> tuple[str, ...]:

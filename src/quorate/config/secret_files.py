@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from quorate.config.monitoring_settings import CREDENTIALS_FILE
 from quorate.config.providers import files_of
 
 _KEY_STORE: Final = "ssl.keystore.location"
@@ -46,6 +47,8 @@ def _files(raw: Mapping[str, str], values: Mapping[str, str], source: str) -> di
         for key, path in values.items()
         if path and _is(key, _KEY_STORE)
     }
+    if users := values.get(CREDENTIALS_FILE):
+        found[users] = f"the passwords of {CREDENTIALS_FILE}"
     inline = [key for key, text in raw.items() if _is_secret(key, text) and values.get(key) == text]
     if inline:
         found[source] = ", ".join(inline)

@@ -10,6 +10,19 @@ DEFAULT_PRINCIPAL_BUILDER: Final = (
     "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 )
 MAPPING_RULES: Final = "ssl.principal.mapping.rules"
+TLS_KEYS: Final = frozenset(
+    (
+        *("ssl.keystore.location", "ssl.keystore.password", "ssl.keystore.type"),
+        *("ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.key.password"),
+        *("ssl.truststore.location", "ssl.truststore.password", "ssl.truststore.type"),
+        *("ssl.truststore.certificates", "ssl.client.auth"),
+        *("ssl.endpoint.identification.algorithm", "ssl.enabled.protocols", "ssl.protocol"),
+        *("ssl.cipher.suites", MAPPING_RULES, PRINCIPAL_BUILDER),
+        *("ssl.provider", "ssl.engine.factory.class", "ssl.secure.random.implementation"),
+        *("ssl.keymanager.algorithm", "ssl.trustmanager.algorithm", "security.providers"),
+    )
+)
+"""The keys of TLS and of principals that a node reads, if only to refuse what it cannot do."""
 TLS_PROTOCOLS: Final = ("SSL", "SASL_SSL")
 DYNAMIC_STORES: Final = frozenset(
     (
@@ -20,6 +33,7 @@ DYNAMIC_STORES: Final = frozenset(
     )
 )
 """What a dynamic config of a node changes for a listener (`SslConfigs.RECONFIGURABLE_CONFIGS`)."""
+_PREFIX: Final = "listener.name."
 
 
 def listener_prefix(listener: str) -> str:
@@ -39,3 +53,10 @@ def dynamic_stores(configs: Mapping[str, str], listener: str) -> dict[str, str]:
     prefix = listener_prefix(listener)
     found = {key[len(prefix) :]: value for key, value in configs.items() if key.startswith(prefix)}
     return {key: value for key, value in found.items() if key in DYNAMIC_STORES}
+
+
+def is_tls_key(key: str) -> bool:
+    """Whether a node reads the key, alone or for one listener."""
+    if key.startswith(_PREFIX):
+        key = key[len(_PREFIX) :].partition(".")[2]
+    return key in TLS_KEYS

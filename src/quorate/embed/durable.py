@@ -16,6 +16,7 @@ from quorate.config.raft_config import raft_config
 from quorate.embed.first_start import refuse_repeated_founding
 from quorate.embed.machine import OpaqueMachine
 from quorate.embed.node import EmbeddedNode
+from quorate.embed.security import MemberSecurity
 from quorate.log_dirs.meta_properties import NodeIdentity
 from quorate.replica.replica import Replica
 from quorate.server import app, sockets
@@ -32,17 +33,22 @@ if TYPE_CHECKING:
 class DurableDriver:
     """The server's driver; closing it also closes the metrics page and the storage."""
 
-    def __init__(self, driver: Driver, storage: Storage, pages: WebServer | None) -> None:
+    def __init__(
+        self, driver: Driver, storage: Storage, pages: WebServer | None, release: Callable[[], None]
+    ) -> None:
+        """release: ends what secures connections."""
         self.start = driver.start
         self.post = driver.post
         self.shutdown = driver.shutdown
         self._driver = driver
         self._storage = storage
         self._pages = pages
+        self._release = release
 
     async def close(self) -> bool:
         """Close the driver, and the storage unless the disk hangs; returns what `Driver.close` does."""
         free = await self._driver.close()
+        self._release()
         if self._pages is not None:
             self._pages.close()
         if free:
@@ -56,6 +62,7 @@ async def recover(
     bound: sockets.BoundSockets,
     storage: Storage,
     machine: OpaqueMachine,
+    security: MemberSecurity,
 ) -> Replica:
     """Recover the replica from its storage.
 
@@ -63,7 +70,7 @@ async def recover(
     """
     recovered = await run_in_thread(storage.open)
     raft = raft_config(config, identity.cluster_id, identity.directory_id, bound.advertised)
-    await refuse_repeated_founding(raft, recovered)
+    await refuse_repeated_founding(raft, recovered, security.peers)
     return Replica(
         raft,
         recovered,
@@ -80,6 +87,7 @@ async def serve(
     page: socket.socket | None,
     storage: Storage,
     ended: Callable[[str | None], None],
+    security: MemberSecurity,
 ) -> DurableDriver:
     """Open the listeners; the caller starts the driver.
 
@@ -95,14 +103,24 @@ async def serve(
         ended,
         meters,
     )
+    driver.peer_security = security.peers
+    node.allowed = security.allowed
+    logins = security.logins(node)
+
+    def release() -> None:
+        security.tls.close()
+        logins.close()
+
     with ExitStack() as undo:
         undo.callback(driver.acceptor.close)
         verify_log(driver, node.replica, storage, config)
+        undo.callback(release)
         pages = None
         if page is not None and meters is not None:
-            pages = await app.serve_pages(page, node, driver, meters)
+            pages = await app.serve_pages(page, node, driver, meters, security.tls)
             undo.callback(pages.close)
         for name, sock in bound.sockets.items():
-            await driver.acceptor.listen(name, sock)
+            await driver.acceptor.listen(name, sock, logins.secured(name, security.tls.of(name)))
+        security.tls.watch(asyncio.get_running_loop())
         undo.pop_all()
-    return DurableDriver(driver, storage, pages)
+    return DurableDriver(driver, storage, pages, release)

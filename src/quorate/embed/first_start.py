@@ -15,14 +15,15 @@ from typing import Final
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID
+from quorate.raft.inputs import SendFailure
 from quorate.raft.values import RaftConfig, Voter
-from quorate.server.logs import LOG
-from quorate.server.name_resolution import connect_to_first
+from quorate.server.authentication import OPEN_PEER, PeerSecurity
+from quorate.server.logs import LOG, RateLimitedLog
+from quorate.server.peer_connection import PeerRequest
+from quorate.server.peers import Peer
 from quorate.storage.api import Recovered
-from quorate.wire.errors import WireError
-from quorate.wire.frame import FrameReader
-from quorate.wire.header import decode_response, encode_request
 from quorate.wire.messages import DescribeClusterRequest, DescribeClusterResponse
+from quorate.wire.schema import Message
 
 CONTROLLERS: Final = 2
 """Endpoint type of controllers in DescribeCluster (KIP-919)."""
@@ -34,8 +35,7 @@ two fetch timeouts.
 """
 _PATIENCE_S: Final = 2.0
 _KEY: Final = 60
-_VERSION: Final = 2
-_CHUNK: Final = 65536
+_MAX_LINES: Final = 10
 
 
 def is_unconfirmed(voter: Voter) -> bool:
@@ -43,7 +43,9 @@ def is_unconfirmed(voter: Voter) -> bool:
     return (voter.min_kraft_version, voter.max_kraft_version) == UNCONFIRMED
 
 
-async def refuse_repeated_founding(config: RaftConfig, recovered: Recovered) -> None:
+async def refuse_repeated_founding(
+    config: RaftConfig, recovered: Recovered, security: PeerSecurity = OPEN_PEER
+) -> None:
     """Ask the contacts and other founders whether a founder ran before, at its first start.
 
     1. Only a directory with the initial snapshot, an empty log and no vote is asked about.
@@ -65,7 +67,7 @@ async def refuse_repeated_founding(config: RaftConfig, recovered: Recovered) -> 
         address = voter.listeners[0].address
         known[address] = f"member {voter.key.id} at {address}"
     asked = {address: who for address, who in known.items() if address not in own}
-    answers = await asyncio.gather(*map(_ask, asked))
+    answers = await asyncio.gather(*(_ask(address, security) for address in asked))
     silent = []
     for who, answer in zip(asked.values(), answers, strict=True):
         if answer is None or not answer.brokers:
@@ -113,33 +115,29 @@ def _check_description(
     )
 
 
-async def _ask(address: Address) -> DescribeClusterResponse | None:
-    """Send DescribeCluster to a founder; returns None without a valid response."""
-    try:
-        async with asyncio.timeout(_PATIENCE_S):
-            reader, writer = await _connect(address)
-            try:
-                return await _exchange(reader, writer)
-            finally:
-                writer.close()
-    except (OSError, WireError):
-        return None
-
-
-async def _connect(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    return await connect_to_first(
-        address.host, _PATIENCE_S, lambda ip: asyncio.open_connection(ip, address.port)
-    )
-
-
-async def _exchange(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+async def _ask(
+    address: Address, security: PeerSecurity = OPEN_PEER
 ) -> DescribeClusterResponse | None:
-    request = DescribeClusterRequest(endpoint_type=CONTROLLERS, include_fenced_brokers=True)
-    writer.write(encode_request(request, _VERSION, 0, "quorate-founder"))
-    frames = FrameReader()
-    while data := await reader.read(_CHUNK):
-        for frame in frames.feed(data):
-            _, answer = decode_response(frame, _KEY, _VERSION)
-            return answer if isinstance(answer, DescribeClusterResponse) else None
-    return None
+    """Send DescribeCluster to a founder; returns None without a valid response."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[DescribeClusterResponse | None] = loop.create_future()
+
+    def answered(message: Message) -> None:
+        if not answer.done():
+            answer.set_result(message if isinstance(message, DescribeClusterResponse) else None)
+
+    def failed(failure: SendFailure) -> None:
+        if not answer.done():
+            answer.set_result(None)
+
+    def build(version: int) -> Message:
+        return DescribeClusterRequest(endpoint_type=CONTROLLERS, include_fenced_brokers=version > 1)
+
+    log = RateLimitedLog(loop, _MAX_LINES)
+    peer = Peer(loop, address, "quorate-founder", lambda: None, log, set(), _PATIENCE_S)
+    peer.security = security
+    peer.send(PeerRequest(_KEY, build, answered, failed, round(_PATIENCE_S * 1000)))
+    try:
+        return await answer
+    finally:
+        peer.close()

@@ -32,6 +32,7 @@ from quorate.embed.machine import (
 from quorate.embed.membership import Answer, change_until_committed
 from quorate.embed.node import EmbeddedNode
 from quorate.embed.outstanding import Done, Outstanding
+from quorate.embed.security import MemberSecurity
 from quorate.log_dirs.meta_properties import load_identity
 from quorate.node.controller_node import NodeInput
 from quorate.raft.inputs import Resign
@@ -103,7 +104,8 @@ class Member:
         `listen` is the `host:port` to bind; `advertise` is what others connect to, if different.
         `contacts` are addresses of members: a joining member needs them, a founder asks them at its
         first start. `metrics` is the `host:port` of the pages `/metrics`, `/healthz` and `/readyz`.
-        `settings` are Kafka's keys (`controller.quorum.*`, `metadata.log.*`). `open_storage` opens another
+        `settings` are Kafka's keys (`controller.quorum.*`, `metadata.log.*`, `ssl.*`, `sasl.*`; the name of
+        the listener is CONTROLLER). `open_storage` opens another
         storage, e.g. one with faults in a test.
 
         Raises QuorateError when the directory is not a member's, damaged or in use, and when the port
@@ -122,6 +124,7 @@ class Member:
             metrics=metrics,
             settings=settings,
         )
+        security = MemberSecurity(config)
         identity = load_identity(config, member=True)
         # Sockets and storage are released in reverse order if a later step fails.
         with ExitStack() as undo:
@@ -132,9 +135,11 @@ class Member:
                 undo.callback(page.close)
             storage = open_storage(config)
             undo.callback(storage.close)
-            replica = await recover(config, identity, bound, storage, opaque)
+            replica = await recover(config, identity, bound, storage, opaque, security)
             member = cls.around(ReplicaKey(config.node_id, identity.directory_id), replica, opaque)
-            driver = await serve(member.node, config, bound, page, storage, member.driver_ended)
+            driver = await serve(
+                member.node, config, bound, page, storage, member.driver_ended, security
+            )
             member.drive(driver)
             driver.start()
             undo.pop_all()

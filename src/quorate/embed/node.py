@@ -9,7 +9,7 @@ from quorate.controller.configs_in_force import ConfigsInForce
 from quorate.embed.first_start import CONTROLLERS, is_unconfirmed
 from quorate.embed.machine import OpaqueMachine
 from quorate.metadata.image import Image
-from quorate.node.apis import API_TABLE
+from quorate.node.apis import API_TABLE, denied
 from quorate.node.controller_node import Closed, NodeEffects, NodeInput, Registered
 from quorate.node.loggers import Loggers, NoLoggers
 from quorate.node.raft_rpc_inbound import response_to_wire
@@ -53,6 +53,8 @@ class EmbeddedNode(ReplicaView):
         self.now = Now(0, 0)
         self.loggers: Loggers = NoLoggers()
         self.configs = ConfigsInForce(self.node_id)
+        self.allowed: frozenset[str] | None = None
+        """Who may send requests, as `type:name`; None: all that are authenticated."""
         self._settled = settled
         self._answered = answered
         self._next = 0
@@ -114,6 +116,10 @@ class EmbeddedNode(ReplicaView):
 
     def _call(self, call: Call, effects: NodeEffects) -> None:
         key = call.request.api_key
+        row = API_TABLE.get(key)
+        if row is not None and row.acl is not None and not self._allows(call.principal):
+            effects.answer(call, denied(row, call))
+            return
         if key in _SERVED:
             handler = API_TABLE[key].handler
             assert handler is not None
@@ -125,6 +131,9 @@ class EmbeddedNode(ReplicaView):
             return
         if answer is not None:
             effects.answer(call, answer)
+
+    def _allows(self, principal: str) -> bool:
+        return self.allowed is None or principal in self.allowed
 
     def _describe_cluster(self, call: Call) -> Message:
         """Describe the voters as controllers, so that Kafka's tools find them.

@@ -20,6 +20,7 @@ from immutables import Map
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, Listeners, Uuid, uuid_to_text
 from quorate.config.listeners import PROTOCOLS
+from quorate.config.monitoring_settings import METRICS_LISTENER
 from quorate.config.node_config import NodeConfig
 from quorate.config.raft_config import raft_config
 from quorate.config.unsupported import check_servable
@@ -38,7 +39,7 @@ from quorate.security.authorizer import AuthorizerConfig, DecisionLog
 from quorate.server.audit_log import AuditLog
 from quorate.server.authorizer_log import AuthorizerLog
 from quorate.server.bootstrap import read_bootstrap
-from quorate.server.certificates import Certificates, security_detail
+from quorate.server.certificates import security_detail
 from quorate.server.credentials import Credentials, read_local
 from quorate.server.descriptors import max_connections_for, raise_limit, soft_limit
 from quorate.server.driver import Driver, present
@@ -325,7 +326,7 @@ async def _serve(
         _handle_signals(loop, driver)
         pages = None
         if metrics is not None and meters is not None:
-            pages = await serve_pages(metrics, controller, driver, meters, security.certificates)
+            pages = await serve_pages(metrics, controller, driver, meters, security)
         for name, sock in bound.sockets.items():
             await driver.acceptor.listen(name, sock, logins.secured(name, security.of(name)))
         _log_start(config, identity, bound)
@@ -385,7 +386,7 @@ async def serve_pages(
     controller: ObservedNode,
     driver: Driver,
     meters: Meters,
-    certificates: Callable[[], Certificates] = dict,
+    security: NodeSecurity,
 ) -> WebServer:
     """Serve `/metrics`, `/healthz`, `/readyz`, and `/audit` where there is a trail, on a bound socket."""
     # Imported here: the Prometheus client costs time and 7 MB, and most nodes have no metrics page.
@@ -397,10 +398,10 @@ async def serve_pages(
     acceptor = driver.acceptor
 
     def detail() -> Mapping[str, object]:
-        return security_detail(acceptor.failed_authentications, certificates())
+        return security_detail(acceptor.failed_authentications, security.certificates())
 
     health = Health(driver, controller.replica, meters, detail)
-    collector = NodeCollector(controller, meters, present, acceptor, certificates)
+    collector = NodeCollector(controller, meters, present, acceptor, security.certificates)
     routes: dict[str, Route] = {
         "/metrics": MetricsPage(collector),
         "/healthz": lambda _: health.health_page(),
@@ -408,7 +409,11 @@ async def serve_pages(
     }
     if driver.audit is not None:
         routes["/audit"] = AuditPage(driver.audit)
-    server = WebServer(asyncio.get_running_loop(), routes)
+    server = WebServer(asyncio.get_running_loop(), routes, security=security.pages)
+    if security.pages.is_secured:
+        failures = acceptor.failed_authentications
+        failures[METRICS_LISTENER] = 0
+        server.on_refused = lambda: failures.update((METRICS_LISTENER,))
     await server.listen(sock)
     host, port = sock.getsockname()[:2]
     LOG.info("Metrics on %s, paths %s", Address(host, port), ", ".join(routes))

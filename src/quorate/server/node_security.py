@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from quorate.base.errors import QuorateError
+from quorate.config.monitoring_settings import CREDENTIALS_FILE, METRICS_PREFIX
 from quorate.config.node_config import ConfigError, NodeConfig
 from quorate.config.security_settings import (
     MAPPING_RULES,
@@ -30,6 +31,7 @@ from quorate.server.authentication import (
 )
 from quorate.server.certificates import Certificates, CertificateState
 from quorate.server.logs import LOG
+from quorate.server.page_security import CredentialsError, PageSecurity
 from quorate.server.tls_transport import TlsTransport
 
 POLL_S: Final = 5.0
@@ -89,6 +91,10 @@ class NodeSecurity:
         self._dynamic: Callable[[], Mapping[str, str]] = dict
         self._timer: asyncio.TimerHandle | None = None
         self.peers: PeerSecurity = OPEN_PEER
+        self.pages = _pages(config)
+        """Who may read the pages of the HTTP listener."""
+        if self.pages.certificates is not None:
+            self._certificates["HTTP listener"] = self.pages.certificates
         name = ""
         try:
             for name in (listener.name for listener in config.listeners):
@@ -171,3 +177,15 @@ class NodeSecurity:
             self._warn_at_s += _WARN_EVERY_S
             self._warn()
         self._timer = loop.call_later(POLL_S, self._poll, loop)
+
+
+def _pages(config: NodeConfig) -> PageSecurity:
+    try:
+        return PageSecurity(config.pages)
+    except StoreError as error:
+        key = METRICS_PREFIX + error.key
+        raise ConfigError(
+            f"The HTTP listener: {error} (or {key})", key=key, where=config.source or None
+        ) from None
+    except CredentialsError as error:
+        raise ConfigError(str(error), key=CREDENTIALS_FILE, where=config.source or None) from None

@@ -7,6 +7,7 @@ refused; head size, connections and idle time are limited.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import socket
 from collections.abc import Callable, Mapping
@@ -14,10 +15,15 @@ from http import HTTPStatus
 from typing import Final, NamedTuple, cast
 from urllib.parse import parse_qsl
 
-from quorate.server.logs import LOG
+from quorate.base.ids import Address
+from quorate.server.logs import LOG, RateLimitedLog
+from quorate.server.page_security import PageSecurity
 
 MAX_HEAD_BYTES: Final = 8192
 MAX_CONNECTIONS: Final = 64
+HANDSHAKE_S: Final = 10.0
+"""Time for a TLS handshake."""
+_MAX_LINES: Final = 10
 IDLE_S: Final = 60.0
 """Time from one response to the end of the next request before the connection is closed."""
 _REQUEST_LINE: Final = re.compile(r"([A-Za-z]+) (/\S*) HTTP/1\.([01])")
@@ -62,18 +68,30 @@ class WebServer:
         routes: Mapping[str, Route],
         idle_s: float = IDLE_S,
         max_connections: int = MAX_CONNECTIONS,
+        security: PageSecurity | None = None,
     ) -> None:
+        """security: who may read the pages; None: everybody."""
         self.loop = loop
         self.routes = routes
         self.idle_s = idle_s
         self.max_connections = max_connections
         self.connections: dict[_Connection, None] = {}
         """Open connections, least recently active first."""
+        self.on_refused: Callable[[], None] = lambda: None
+        """Called for each handshake and request that is refused."""
+        self._security = security or PageSecurity()
+        self._log = RateLimitedLog(loop, _MAX_LINES)
         self._server: asyncio.Server | None = None
 
     async def listen(self, sock: socket.socket) -> None:
         """Serve a bound socket, until `close`."""
-        self._server = await self.loop.create_server(lambda: _Connection(self), sock=sock)
+        wrap = self._security.wrap
+
+        def accept() -> asyncio.Protocol:
+            connection = _Connection(self, HANDSHAKE_S if wrap else self.idle_s)
+            return connection if wrap is None else wrap(connection)
+
+        self._server = await self.loop.create_server(accept, sock=sock)
 
     def close(self) -> None:
         """Close the listener and all connections."""
@@ -99,9 +117,19 @@ class WebServer:
             del self.connections[connection]
             self.connections[connection] = None
 
-    def answer(self, method: str, target: str, headers: Mapping[str, str]) -> Page:
-        """The page of a request, or an error page: 404, 405 or 500."""
+    def refuse(self, peer: str, why: str) -> None:
+        """Count and log a refusal; `why` has no password."""
+        self.on_refused()
+        text = f"Refused {peer} on the HTTP listener: {why}"
+        self._log.log(logging.WARNING, "Refused on the HTTP listener", text)
+
+    def answer(self, method: str, target: str, headers: Mapping[str, str], peer: str = "?") -> Page:
+        """The page of a request, or an error page: 401, 404, 405 or 500."""
         path, _, query = target.partition("?")
+        why = self._security.refusal(path, headers)
+        if why is not None:
+            self.refuse(peer, why)
+            return _plain(HTTPStatus.UNAUTHORIZED, "This page needs a user and a password")
         route = self.routes.get(path)
         if route is None:
             return _plain(HTTPStatus.NOT_FOUND, f"Pages: {', '.join(self.routes)}")
@@ -116,8 +144,11 @@ class WebServer:
 
 
 class _Connection(asyncio.Protocol):
-    def __init__(self, server: WebServer) -> None:
+    def __init__(self, server: WebServer, first_s: float) -> None:
+        """first_s: the time until the first request is complete."""
         self._server = server
+        self._peer = "?"
+        self._limit_s = first_s
         self._transport: asyncio.Transport | None = None
         self._buffer = b""
         self._timer: asyncio.TimerHandle | None = None
@@ -125,6 +156,8 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]
+        self._peer = str(Address(host, port))
         self._server.admit(self)
         self._restart_timer()
 
@@ -149,6 +182,16 @@ class _Connection(asyncio.Protocol):
             self._transport.resume_reading()
             self._answer_requests()
 
+    def secured(self, principal: str) -> None:
+        """The TLS handshake is complete."""
+        self._limit_s = self._server.idle_s
+        self._restart_timer()
+
+    def insecure(self, reason: str) -> None:
+        """TLS failed: log it and close."""
+        self._server.refuse(self._peer, reason)
+        self.abort()
+
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
@@ -156,7 +199,7 @@ class _Connection(asyncio.Protocol):
     def _restart_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._server.loop.call_later(self._server.idle_s, self.abort)
+        self._timer = self._server.loop.call_later(self._limit_s, self.abort)
 
     def _answer_requests(self) -> None:
         """Answer every complete request in the buffer."""
@@ -183,7 +226,7 @@ class _Connection(asyncio.Protocol):
             raise _RefusedError(HTTPStatus.BAD_REQUEST, "Not an HTTP/1.0 or HTTP/1.1 request")
         method, target, minor = match.groups()
         headers = _headers(lines)
-        page = self._server.answer(method, target, headers)
+        page = self._server.answer(method, target, headers, self._peer)
         has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
         if has_body and page.status is HTTPStatus.OK:
             raise _RefusedError(HTTPStatus.BAD_REQUEST, "Request bodies are not supported")
@@ -203,6 +246,8 @@ class _Connection(asyncio.Protocol):
         ]
         if page.status is HTTPStatus.METHOD_NOT_ALLOWED:
             lines.append("Allow: GET, HEAD")
+        if page.status is HTTPStatus.UNAUTHORIZED:
+            lines.append('WWW-Authenticate: Basic realm="quorate", charset="UTF-8"')
         if last:
             lines.append("Connection: close")
         head = "\r\n".join([*lines, "", ""]).encode("latin-1")

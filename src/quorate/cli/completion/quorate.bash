@@ -130,7 +130,7 @@ _quorate_command() {
     "quorate cluster events")
       commands=''
       flags='--failed --follow --json -h --help'
-      valued='--since --principal --api --topic' ;;
+      valued='--since --principal --api --topic --command-config -c' ;;
     "quorate cluster api-versions")
       commands=''
       flags='--json -h --help'

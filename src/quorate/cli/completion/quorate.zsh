@@ -132,7 +132,7 @@ _quorate_command() {
     "quorate cluster events")
       below=()
       flags=('--failed:What was refused, as a whole or in part' '--follow:Go on until Ctrl-C' '--json:Print JSON' '-h:Show this message and exit' '--help:Show this message and exit')
-      valued=('--since:Not before a time, or a duration ago' '--principal:Of this one' '--api:This request' '--topic:Requests that name it') ;;
+      valued=('--since:Not before a time, or a duration ago' '--principal:Of this one' '--api:This request' '--topic:Requests that name it' '--command-config:Client properties, for pages with TLS or users' '-c:Client properties, for pages with TLS or users') ;;
     "quorate cluster api-versions")
       below=()
       flags=('--json:Print JSON' '-h:Show this message and exit' '--help:Show this message and exit')

@@ -221,16 +221,21 @@ def list_registrations(**options: Any) -> None:
 @click.option(
     "--follow", is_flag=True, help="Go on until Ctrl-C; with --json a line for each event."
 )
+@click.option(
+    "--command-config", "-c", metavar="FILE", help="Client properties, for pages with TLS or users."
+)
 @json_option
 def events(sources: tuple[str, ...], since: str | None, **options: Any) -> int:
     """Show the audit trails of controllers, merged in the order of time.
 
     A SOURCE is the directory quorate.audit.dir of a node, a file of it, or HOST:PORT of the node's
     quorate.metrics.listener: the newest entries in its memory. Give one source for each controller;
-    only the active one decides, and any was active once. Options that are repeated allow each value.
-    The exit code is 1 when a source cannot be read; the others are shown.
+    only the active one decides, and any was active once. --command-config has what the listeners ask
+    for: security.protocol, ssl.*, quorate.metrics.user and quorate.metrics.password. Options that are
+    repeated allow each value. The exit code is 1 when a source cannot be read; the others are shown.
     """
     from quorate.cli.tools.cluster_events import Filter, open_source, since_text, watch
+    from quorate.cli.tools.page_access import page_access
 
     kept = Filter(
         since_text(since) if since else "",
@@ -239,7 +244,8 @@ def events(sources: tuple[str, ...], since: str | None, **options: Any) -> int:
         options["topics"],
         options["failed"],
     )
-    opened = [open_source(text) for text in sources]
+    access = page_access(options["command_config"])
+    opened = [open_source(text, access) for text in sources]
     return watch(opened, kept, follow=options["follow"], as_json=options["as_json"])
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from pathlib import Path
 from time import sleep
 from typing import Any, Final, Protocol
@@ -19,11 +19,11 @@ import click
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
 from quorate.cli.columns import cell
+from quorate.cli.tools.page_access import PageAccess, PageAccessError
 from quorate.config.host_port import parse_host_port
 from quorate.server.audit_log import parse_entries, trail_files
 
 Entry = dict[str, Any]
-_PAGE_TIMEOUT_S: Final = 5
 _POLL_S: Final = 0.5
 
 
@@ -41,18 +41,21 @@ class Source(Protocol):
         """The entries since the last call, the oldest first. Raises EventsError."""
 
 
-def open_source(text: str) -> Source:
-    """A directory, a file, or `HOST:PORT` of `quorate.metrics.listener`. Raises EventsError."""
+def open_source(text: str, access: PageAccess | None = None) -> Source:
+    """A directory, a file, or `HOST:PORT` of `quorate.metrics.listener`. Raises EventsError.
+
+    access: what the listeners ask for
+    """
     path = Path(text)
     if path.exists():
         return TrailFiles(path)
-    address = parse_host_port(text.removeprefix("http://").rstrip("/"))
+    address = parse_host_port(re.sub("^https?://", "", text).rstrip("/"))
     if address is None or "/" in address.host:
         raise EventsError(
             f"{text} is neither a file or directory (quorate.audit.dir) nor HOST:PORT of a node's "
             "quorate.metrics.listener"
         )
-    return TrailPage(address)
+    return TrailPage(address, access)
 
 
 class TrailFiles:
@@ -108,7 +111,8 @@ class TrailFiles:
 class TrailPage:
     """The newest entries in the memory of a running node, from its page `/audit`."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, access: PageAccess | None = None) -> None:
+        self._access = access or PageAccess()
         self._address = address
         self.notices: list[str] = []
         self._start: str | None = None
@@ -135,24 +139,18 @@ class TrailPage:
                 return found
 
     def _page(self) -> dict[str, Any]:
-        client = http.client.HTTPConnection(*self._address, timeout=_PAGE_TIMEOUT_S)
         try:
-            client.request("GET", "/audit?" + urlencode({"from": self._next}))
-            answer = client.getresponse()
-            body = answer.read()
-        except (OSError, http.client.HTTPException) as error:
-            why = getattr(error, "strerror", None) or error or type(error).__name__
-            raise EventsError(f"{self._address} does not answer: {why}") from None
-        finally:
-            client.close()
-        if answer.status == http.HTTPStatus.NOT_FOUND:
+            answer = self._access.get(self._address, "/audit?" + urlencode({"from": self._next}))
+        except PageAccessError as error:
+            raise EventsError(str(error)) from None
+        if answer.status == HTTPStatus.NOT_FOUND:
             raise EventsError(
                 f"{self._address} has no page /audit: set quorate.audit.dir on that node, and give "
                 "the address of its quorate.metrics.listener"
             )
         try:
-            page = json.loads(body)
-            if answer.status == http.HTTPStatus.OK and isinstance(page["entries"], list):
+            page = json.loads(answer.body)
+            if answer.status == HTTPStatus.OK and isinstance(page["entries"], list):
                 return dict(page)
         except (ValueError, TypeError, KeyError):
             pass
