@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 from bench.clients import HOST, Framed
@@ -63,8 +63,18 @@ def _now_ms() -> int:
 class Fleet:
     """`count` brokers that live until the context ends; each looks for the active controller."""
 
-    def __init__(self, count: int, cluster_id: str, ports: Sequence[int]) -> None:
+    def __init__(
+        self,
+        count: int,
+        cluster_id: str,
+        ports: Sequence[int],
+        connect: Callable[[int], Awaitable[Wire]] = Wire.connect,
+    ) -> None:
         self._ports = ports
+        self._connect = connect
+        self._answered: dict[int, float] = {}
+        """When each broker got its last answer (monotonic, s)."""
+        self._silence: dict[int, float] = {}
         self.heartbeats: list[float] = []
         """How long each heartbeat took, s."""
         self.brokers = [
@@ -98,6 +108,25 @@ class Fleet:
             life.cancel()
         return {broker.identity.broker_id for broker in self.brokers[:count]}
 
+    def watch_silence(self) -> Callable[[], Mapping[int, float]]:
+        """From now on: the longest time between two answers to each broker, s."""
+        now = time.monotonic()
+        self._answered = dict.fromkeys(self._answered, now)
+        self._silence = {}
+
+        def silence() -> Mapping[int, float]:
+            for number in self._answered:
+                self._note_answer(number)
+            return self._silence
+
+        return silence
+
+    def _note_answer(self, number: int) -> None:
+        now = time.monotonic()
+        span = now - self._answered.get(number, now)
+        self._silence[number] = max(self._silence.get(number, 0.0), span)
+        self._answered[number] = now
+
     async def unfenced(self, timeout_s: float) -> None:
         """Wait until every broker is in service. Raises TimeoutError."""
         async with asyncio.timeout(timeout_s):
@@ -121,7 +150,7 @@ class Fleet:
                 code = None
                 try:
                     if wire is None:
-                        wire = await Wire.connect(self._ports[turn % len(self._ports)])
+                        wire = await self._connect(self._ports[turn % len(self._ports)])
                     response: Response
                     if isinstance(request, BrokerHeartbeatRequest):
                         start = time.perf_counter()
@@ -130,6 +159,8 @@ class Fleet:
                     else:
                         response = await wire.ask(request, BrokerRegistrationResponse)
                     code = response.error_code
+                    if code == ErrorCode.NONE:
+                        self._note_answer(broker.identity.broker_id)
                     broker.received(response, _now_ms())
                 except OSError:
                     broker.failed(_now_ms())

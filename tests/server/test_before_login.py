@@ -263,7 +263,8 @@ class TlsClient:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         AUTHORITY.configure_trust(context)
         AUTHORITY.issue_cert("client").configure_cert(context)
-        context.maximum_version = version
+        if version is not None:
+            context.maximum_version = version
         self.into, self.out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = context.wrap_bio(self.into, self.out, server_hostname="localhost")
         self.is_done = False

@@ -130,6 +130,7 @@ class Authentication:
         self.is_refused = False
         self.principal = ANONYMOUS
         """Who sends the requests, as `type:name`."""
+        self._has_begun = False
         self._is_secured = security.wrap is None
         self._security = security
         self._connection = connection
@@ -140,8 +141,8 @@ class Authentication:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the next frame must wait for the response to the last one."""
-        return self._slot is not None
+        """Whether the next frame must wait: for `begin`, or for the response to the last one."""
+        return self._slot is not None or not (self._has_begun or self.is_complete)
 
     @property
     def by_token(self) -> bool:
@@ -152,6 +153,7 @@ class Authentication:
         """The connection is admitted: the time for TLS handshake and authentication runs."""
         if self.is_complete:
             return
+        self._has_begun = True
         if self._security.authenticator is not None:
             self._authenticator = self._security.authenticator(self._connection)
         self._connection.limit_frames(self._security.max_frame_bytes)

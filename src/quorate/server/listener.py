@@ -8,7 +8,8 @@ and bytes that are not a request close it. These limits protect the node:
 - quotas of clients (`InboundConnection.mute`);
 - requests per connection and step (MAX_REQUESTS_PER_STEP) and without a response (_MAX_UNANSWERED):
   beyond them the connection is throttled, i.e. not read;
-- time and bytes before a connection is authenticated (`ListenerSecurity`);
+- time and bytes before a connection is authenticated (`ListenerSecurity`), and how many begin in each
+  turn of the loop (`Turnstile`);
 - bytes of requests that are incomplete or wait (`Acceptor.account`), and of responses that the client
   does not read (`Acceptor.close_largest_unsent`): beyond them the largest connection is closed.
 """
@@ -28,6 +29,7 @@ from quorate.controller.connection_rates import Admission
 from quorate.server.authentication import OPEN_LISTENER, Authentication, ListenerSecurity
 from quorate.server.limits import ConnectionLimits
 from quorate.server.logs import RateLimitedLog
+from quorate.server.turnstile import Turnstile
 from quorate.wire.errors import WireError
 from quorate.wire.frame import FrameReader
 
@@ -103,14 +105,17 @@ class InboundConnection(asyncio.Protocol):
             self.mute(delay_ms / 1000)
             then = self.abort if is_refused else self._begin
             self._server.call_later(delay_ms / 1000, then)
-        else:
-            self.authentication.begin()
+        elif not self.authentication.is_complete:
+            self._transport.pause_reading()
+            self._reading = False
+            self._server.turnstile.wait(self._begin)
 
     def _begin(self) -> None:
         """Begin late, after the connections of the listener that came before."""
         if self._transport is not None:
             self.last_active = self._server.time()
             self.authentication.begin()
+            self.resume()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
@@ -170,10 +175,12 @@ class InboundConnection(asyncio.Protocol):
         """Hand over held requests as far as the limits allow, then pause or resume reading."""
         authentication = self.authentication
         while self._held and self._transport is not None and not authentication.is_waiting:
-            # The first login is short; its repetitions count as requests.
-            if authentication.is_complete and not self._may_hand_over():
-                break
             is_request = not authentication.takes(self._held[0])
+            if authentication.is_complete:  # the first login is short, its repetitions are requests
+                if not self._may_hand_over():
+                    break
+            elif is_request:
+                break
             frame = self._held.popleft()
             self._held_bytes -= len(frame)
             slot = ResponseSlot(self)
@@ -307,6 +314,7 @@ class Acceptor:
         self.has_room = has_room
         self.time = loop.time
         self.call_later = loop.call_later
+        self.turnstile = Turnstile(loop.call_soon)
         self.admission: Callable[[str, str], Admission] = lambda listener, host: _AT_ONCE
         """What to do with a new connection to the listener, from the IP address."""
         self.throttled: dict[InboundConnection, None] = {}

@@ -51,6 +51,9 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._lower: asyncio.Transport | None = None
         self._is_secured = False
         self._is_broken = False
+        self._is_paused = False
+        self._early = b""
+        """What arrived before the handshake may begin: a transport may read once after its pause."""
         self._handshake_bytes = 0
 
     # -- the lower side: asyncio.Protocol -------------------------------------------------------
@@ -81,6 +84,10 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         if self._is_broken:
             return
         if not self._is_secured:
+            if self._is_paused:
+                self._early += data
+                self.pause_reading()
+                return
             if self._is_server and not self._handshake_bytes and data[0] != _HANDSHAKE:
                 self._break(_PLAINTEXT)
                 return
@@ -174,12 +181,17 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         return self._lower is None or self._lower.is_closing()
 
     def pause_reading(self) -> None:
+        self._is_paused = True
         if self._lower is not None:
             self._lower.pause_reading()
 
     def resume_reading(self) -> None:
+        self._is_paused = False
         if self._lower is not None:
             self._lower.resume_reading()
+        early, self._early = self._early, b""
+        if early:
+            self.data_received(early)
 
     def get_write_buffer_size(self) -> int:
         return 0 if self._lower is None else self._lower.get_write_buffer_size()
