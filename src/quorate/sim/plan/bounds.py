@@ -32,6 +32,7 @@ BOUNDS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         "listeners": (1, 2),
         "disk.sync_us": (1, _MINUTE_US),
         "disk.byte_us": (0, _MINUTE_US),
+        "disk.index_interval": (1, MOST),
         "disk.slow_ms": (0, _HOUR_MS),
         "network.delay_us": (0, _MINUTE_US),
         "network.jitter_us": (0, _MINUTE_US),

@@ -134,6 +134,8 @@ class DiskPlan:
     """A snapshot in progress is synced each time this number of bytes was written."""
     byte_us: int = 0
     """Microseconds for each byte of a snapshot that is written or installed."""
+    index_interval: int = 4096
+    """Bytes of a segment between two entries of its index."""
 
 
 @dataclass(frozen=True, slots=True)

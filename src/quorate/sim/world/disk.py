@@ -62,7 +62,11 @@ class SimulatedDisk:
         self._plan = plan.disk
         disk = plan.disk
         self._options = LogOptions(
-            disk.segment_bytes, disk.segment_ms, needs_vote=True, sync_every=disk.sync_every
+            disk.segment_bytes,
+            disk.segment_ms,
+            disk.index_interval,
+            needs_vote=True,
+            sync_every=disk.sync_every,
         )
         self._short_rng = Prng(plan.seed, "short writes", process.id)
         self._snapshot_rng = Prng(plan.seed, "snapshots", process.id)
