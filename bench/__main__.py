@@ -1,4 +1,7 @@
-"""Measure Quorate beside its peers: `python -m bench [names] [--quick] [--json] [--out FILE]`."""
+"""Measure Quorate beside its peers: `python -m bench [names] [--quick] [--json] [--out FILE]`.
+
+`python -m bench pairs BEFORE AFTER` compares two worktrees of Quorate.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from bench import (
     controllers,
     engine,
     limits,
+    pairs,
     quorum,
     security,
     simulator,
@@ -58,6 +62,8 @@ MEASURES: dict[str, Callable[[bool], Report]] = {
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["pairs"]:
+        return pairs.main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", help=f"any of {', '.join(MEASURES)}; all without one")
     parser.add_argument("--quick", action="store_true", help="seconds, for a first look")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from quorate.node.apis import KIB, ROWS, AclRule, ApiRow
+from quorate.node.api_row import KIB, AclRule, ApiRow
+from quorate.node.apis import ROWS
 from quorate.wire.registry import CONTROLLER_API_VERSIONS
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs/apis.md"

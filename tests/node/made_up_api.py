@@ -10,7 +10,7 @@ from quorate.controller.context import Context
 from quorate.controller.head import Head
 from quorate.controller.result import ApiError, Decision, Result, Steps, WriteOperation
 from quorate.formats.records import ConfigRecord
-from quorate.node.apis import ALTER, BULK_REQUEST_BYTES, ApiRow, Kind
+from quorate.node.api_row import ALTER, BULK_REQUEST_BYTES, ApiRow, Kind
 from quorate.wire.messages import CreateTopicsRequest, CreateTopicsResponse
 
 KEY = 19

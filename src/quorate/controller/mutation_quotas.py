@@ -12,7 +12,7 @@ Source: `ControllerMutationQuotaManager`, `TokenBucket`, `ClientQuotaManager.Def
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -20,9 +20,6 @@ from quorate.controller.rates import Average, make_room
 from quorate.metadata.settings import Quotas, quota_entity
 
 MUTATION_RATE: Final = "controller_mutation_rate"
-STRICT_SINCE: Final[Mapping[int, int]] = {19: 6, 20: 5, 37: 3}
-"""API key -> the first version that refuses what exceeds the quota: CreateTopics, DeleteTopics,
-CreatePartitions. Clients of older versions do not know the error."""
 
 
 class Limit(NamedTuple):

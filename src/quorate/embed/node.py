@@ -9,7 +9,8 @@ from quorate.controller.configs_in_force import ConfigsInForce
 from quorate.embed.first_start import CONTROLLERS, is_unconfirmed
 from quorate.embed.machine import OpaqueMachine
 from quorate.metadata.image import Image
-from quorate.node.apis import API_TABLE, denied
+from quorate.node.api_row import Kind
+from quorate.node.apis import API_TABLE, ROWS, denied
 from quorate.node.controller_node import Closed, NodeEffects, NodeInput, Registered
 from quorate.node.loggers import Loggers, NoLoggers
 from quorate.node.raft_rpc_inbound import response_to_wire
@@ -23,8 +24,9 @@ from quorate.replica.state_machine import Now
 from quorate.wire.messages import DescribeClusterRequest, DescribeClusterResponse
 from quorate.wire.schema import Message
 
-_SERVED = frozenset({1, 18, 52, 53, 54, 55, 59, 80, 81, 82})
-"""API keys that need no metadata: ApiVersions and those of the quorum itself."""
+_API_VERSIONS = 18
+_SERVED = {row.key for row in ROWS if row.kind is Kind.RAFT} | {_API_VERSIONS}
+"""API keys that need no metadata."""
 _DESCRIBE_CLUSTER = 60
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from quorate.base.lazy import load_lazily
 
 if TYPE_CHECKING:
-    from quorate.node.apis import API_TABLE, ApiRow, Kind
+    from quorate.node.api_row import ApiRow, Kind
+    from quorate.node.apis import API_TABLE
     from quorate.node.controller_node import ControllerNode, NodeEffects, NodeInput
     from quorate.node.metadata_machine import MetadataMachine
     from quorate.node.registration import Registrant
@@ -19,7 +20,8 @@ else:
     __getattr__ = load_lazily(
         __name__,
         {
-            "apis": "API_TABLE ApiRow Kind",
+            "api_row": "ApiRow Kind",
+            "apis": "API_TABLE",
             "controller_node": "ControllerNode NodeEffects NodeInput",
             "metadata_machine": "MetadataMachine",
             "registration": "Registrant",

@@ -1,16 +1,16 @@
 """The one table of APIs: what a controller serves, how, to whom, and within which limits.
 
-ApiVersions, Envelope, the limits of requests and `docs/apis.md` are derived from it. A new API is a
-row here and, where it writes, a WriteOperation of its domain in `quorate.controller`.
+ApiVersions, Envelope, quotas, the limits of requests, the audit trail and `docs/apis.md` are derived
+from it. The columns are in `quorate.node.api_row`. A new API is a row here and, where it writes, a
+WriteOperation of its domain in `quorate.controller`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import replace
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from quorate.base.errors import ErrorCode
 from quorate.controller import features
@@ -46,6 +46,25 @@ from quorate.controller.topic_deletion import DELETE_TOPICS
 from quorate.controller.topic_reads import describe_topic_partitions
 from quorate.controller.topics import CREATE_TOPICS
 from quorate.metadata.image import Image
+from quorate.node.api_row import (
+    ALL_PARTITIONS_BYTES,
+    ALTER,
+    ALTER_ALL_CONFIGS,
+    ALTER_THEIR_CONFIGS,
+    BULK_REQUEST_BYTES,
+    CLUSTER_ACTION,
+    CREATE_TOKENS,
+    DESCRIBE,
+    DESCRIBE_ALL_CONFIGS,
+    DESCRIBE_THEIR_CONFIGS,
+    SMALL_REQUEST_BYTES,
+    AclRule,
+    ApiRow,
+    Arrival,
+    Audit,
+    Kind,
+    topic_rule,
+)
 from quorate.node.describe import ask_core, describe_cluster, describe_quorum
 from quorate.node.loggers import change_loggers
 from quorate.node.request_context import NodeView
@@ -69,103 +88,6 @@ from quorate.wire.messages import (
 )
 from quorate.wire.registry import APIS, CONTROLLER_API_VERSIONS
 from quorate.wire.schema import Message
-
-KIB: Final = 1024
-MIB: Final = 1024 * KIB
-
-SMALL_REQUEST_BYTES: Final = 64 * KIB
-"""Size limit of a request about one partition, one node or a few features."""
-BULK_REQUEST_BYTES: Final = 1 * MIB
-"""Size limit of a request whose result has 10,000 records at most."""
-ALL_PARTITIONS_BYTES: Final = 8 * MIB
-"""Size limit of a request about all partitions of a broker."""
-
-
-FORWARDABLE: Final = frozenset(
-    (19, 20, 30, 31, 33, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 64, 67, 80, 81, 94)
-)
-"""What Kafka's brokers forward in an Envelope, served here or not (`ApiKeys.forwardable`)."""
-
-
-VOTER_CHANGES: Final = frozenset((80, 81))
-"""AddRaftVoter, RemoveRaftVoter: the audit trail has them too."""
-
-
-class Kind(Enum):
-    """Who answers a request."""
-
-    RAFT = "raft"
-    """The raft core, whatever its role."""
-    READ = "read"
-    """Any node, from its committed image."""
-    WRITE = "write"
-    """The active controller, when its records are committed."""
-    CONNECTION = "connection"
-    """The node itself: the request is about its connection or wraps another request."""
-
-
-class AclRule(NamedTuple):
-    """The permission that a request needs, where an authorizer is configured."""
-
-    operation: AclOperation
-    resource: AclResource | None = AclResource.CLUSTER
-    """None: the resources that the request names, of several kinds."""
-
-
-CLUSTER_ACTION: Final = AclRule(AclOperation.CLUSTER_ACTION)
-ALTER: Final = AclRule(AclOperation.ALTER)
-ALTER_ALL_CONFIGS: Final = AclRule(AclOperation.ALTER_CONFIGS)
-ALTER_THEIR_CONFIGS: Final = AclRule(AclOperation.ALTER_CONFIGS, None)
-CREATE_TOKENS: Final = AclRule(AclOperation.CREATE_TOKENS, AclResource.USER)
-DESCRIBE: Final = AclRule(AclOperation.DESCRIBE)
-DESCRIBE_ALL_CONFIGS: Final = AclRule(AclOperation.DESCRIBE_CONFIGS)
-DESCRIBE_THEIR_CONFIGS: Final = AclRule(AclOperation.DESCRIBE_CONFIGS, None)
-
-
-def _topic(operation: AclOperation) -> AclRule:
-    """The rule for each topic that the request names: its decision asks for it."""
-    return AclRule(operation, AclResource.TOPIC)
-
-
-Handler = Callable[[NodeView, Call], Message | None]
-"""Gives the response, or None when it comes later."""
-
-
-Arrival = Callable[[Liveness, Any, int], None]
-"""Takes the request and the time, monotonic, ms."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApiRow:
-    """One API. A write has an operation, any other API a handler."""
-
-    key: int
-    name: str
-    kind: Kind
-    handler: Handler | None
-    operation: WriteOperation[Any, Any] | None
-    max_bytes: int
-    """Of a request, header included. A node has one loop, and a short frame can name a million
-    empty topics: what is decoded takes a hundred times its bytes. Kafka bounds a request by
-    `socket.request.max.bytes` alone, as it has threads for requests; this comes on top."""
-    acl: AclRule | None
-    """What an authorizer asks for; None: every client may ask. A rule about the cluster is checked before
-    the request is decided, another one by the decision."""
-    on_arrival: Arrival | None = None
-    """What a write changes at the active controller before it waits for its turn."""
-    timeout_ms: Callable[[ControllerConfig], int] | None = None
-    """How long a write may wait, where the node's configuration says it."""
-    prepare: Callable[[NodeView, Call], Any] | None = None
-    """What any node does with a write before it waits for its turn; the result is the write's request.
-    None: the request is the message."""
-    carries_data: bool = False
-    """Its response is mostly batches or a part of a snapshot: `check_response_size` does not bound
-    it, and only a leader is asked."""
-
-    @property
-    def forwardable(self) -> bool:
-        """A broker may pass it on in an Envelope."""
-        return self.key in FORWARDABLE
 
 
 def _api_versions(host: NodeView, call: Call) -> Message:
@@ -236,19 +158,34 @@ def _raft(
         SMALL_REQUEST_BYTES,
         acl,
         carries_data=carries_data,
+        throttled=False,  # the quorum depends on them
     )
 
 
-def _read(key: int, name: str, answer: Callable[[Image, Any], Message], acl: AclRule) -> ApiRow:
+def _voter_change(key: int, name: str) -> ApiRow:
+    """Of an administrator, by way of any broker; the raft core answers."""
+    return replace(_raft(key, name, ALTER), forwardable=True, audit=Audit.CHANGES)
+
+
+def _read(
+    key: int,
+    name: str,
+    answer: Callable[[Image, Any], Message],
+    acl: AclRule,
+    *,
+    forwardable: bool = False,
+) -> ApiRow:
     """answer: from the committed image and the request."""
 
     def handle(host: NodeView, call: Call) -> Message:
         return answer(host.image, call.message)
 
-    return ApiRow(key, name, Kind.READ, handle, None, BULK_REQUEST_BYTES, acl)
+    return ApiRow(
+        key, name, Kind.READ, handle, None, BULK_REQUEST_BYTES, acl, forwardable=forwardable
+    )
 
 
-def _write(
+def _write(  # noqa: PLR0913  # a column each
     key: int,
     operation: WriteOperation[Any, Any],
     acl: AclRule | None,
@@ -257,6 +194,11 @@ def _write(
     on_arrival: Arrival | None = None,
     timeout_ms: Callable[[ControllerConfig], int] | None = None,
     prepare: Callable[[NodeView, Call], Any] | None = None,
+    forwardable: bool = True,
+    throttled: bool = True,
+    strict_since: int | None = None,
+    audit: Audit = Audit.CHANGES,
+    reason: str = "",
 ) -> ApiRow:
     return ApiRow(
         key,
@@ -269,6 +211,11 @@ def _write(
         on_arrival=on_arrival,
         timeout_ms=timeout_ms,
         prepare=prepare,
+        forwardable=forwardable,
+        throttled=throttled,
+        strict_since=strict_since,
+        audit=audit,
+        reason=reason,
     )
 
 
@@ -363,8 +310,8 @@ ROWS: Final[tuple[ApiRow, ...]] = (
     _raft(1, "Fetch", carries_data=True),
     ApiRow(17, "SaslHandshake", Kind.CONNECTION, _sasl_handshake, None, SMALL_REQUEST_BYTES, None),
     ApiRow(18, "ApiVersions", Kind.CONNECTION, _api_versions, None, SMALL_REQUEST_BYTES, None),
-    _write(19, CREATE_TOPICS, _topic(AclOperation.CREATE), BULK_REQUEST_BYTES),
-    _write(20, DELETE_TOPICS, _topic(AclOperation.DELETE), BULK_REQUEST_BYTES),
+    _write(19, CREATE_TOPICS, topic_rule(AclOperation.CREATE), BULK_REQUEST_BYTES, strict_since=6),
+    _write(20, DELETE_TOPICS, topic_rule(AclOperation.DELETE), BULK_REQUEST_BYTES, strict_since=5),
     ApiRow(29, "DescribeAcls", Kind.READ, _describe_acls, None, SMALL_REQUEST_BYTES, DESCRIBE),
     _write(30, CREATE_ACLS, ALTER, BULK_REQUEST_BYTES),
     _write(31, DELETE_ACLS, ALTER, BULK_REQUEST_BYTES),
@@ -387,7 +334,9 @@ ROWS: Final[tuple[ApiRow, ...]] = (
         SMALL_REQUEST_BYTES,
         None,
     ),
-    _write(37, CREATE_PARTITIONS, _topic(AclOperation.ALTER), BULK_REQUEST_BYTES),
+    _write(
+        37, CREATE_PARTITIONS, topic_rule(AclOperation.ALTER), BULK_REQUEST_BYTES, strict_since=3
+    ),
     _write(38, CREATE_DELEGATION_TOKEN, CREATE_TOKENS, SMALL_REQUEST_BYTES),
     _write(39, RENEW_DELEGATION_TOKEN, None, SMALL_REQUEST_BYTES),
     _write(40, EXPIRE_DELEGATION_TOKEN, None, SMALL_REQUEST_BYTES),
@@ -409,7 +358,7 @@ ROWS: Final[tuple[ApiRow, ...]] = (
         prepare=_change_loggers,
     ),
     _write(45, ALTER_PARTITION_REASSIGNMENTS, ALTER, BULK_REQUEST_BYTES),
-    _read(46, "ListPartitionReassignments", list_reassignments, DESCRIBE),
+    _read(46, "ListPartitionReassignments", list_reassignments, DESCRIBE, forwardable=True),
     _read(48, "DescribeClientQuotas", describe_quotas, DESCRIBE_ALL_CONFIGS),
     _write(49, ALTER_CLIENT_QUOTAS, ALTER_ALL_CONFIGS, BULK_REQUEST_BYTES),
     _read(50, "DescribeUserScramCredentials", describe_scram, DESCRIBE),
@@ -417,13 +366,32 @@ ROWS: Final[tuple[ApiRow, ...]] = (
     _raft(52, "Vote"),
     _raft(53, "BeginQuorumEpoch"),
     _raft(54, "EndQuorumEpoch"),
-    ApiRow(55, "DescribeQuorum", Kind.RAFT, describe_quorum, None, SMALL_REQUEST_BYTES, DESCRIBE),
-    _write(56, ALTER_PARTITION, CLUSTER_ACTION, ALL_PARTITIONS_BYTES),
+    ApiRow(
+        55,
+        "DescribeQuorum",
+        Kind.RAFT,
+        describe_quorum,
+        None,
+        SMALL_REQUEST_BYTES,
+        DESCRIBE,
+        forwardable=True,
+        throttled=False,
+    ),
+    _write(
+        56,
+        ALTER_PARTITION,
+        CLUSTER_ACTION,
+        ALL_PARTITIONS_BYTES,
+        forwardable=False,
+        throttled=False,
+        audit=Audit.ROUTINE,
+        reason="the leader changed the ISR",
+    ),
     _write(57, features.UPDATE_FEATURES, ALTER, SMALL_REQUEST_BYTES),
     ApiRow(ENVELOPE, "Envelope", Kind.CONNECTION, None, None, BULK_REQUEST_BYTES, CLUSTER_ACTION),
     _raft(59, "FetchSnapshot", carries_data=True),
     ApiRow(60, "DescribeCluster", Kind.READ, describe_cluster, None, SMALL_REQUEST_BYTES, ALTER),
-    _write(62, BROKER_REGISTRATION, CLUSTER_ACTION, SMALL_REQUEST_BYTES),
+    _write(62, BROKER_REGISTRATION, CLUSTER_ACTION, SMALL_REQUEST_BYTES, forwardable=False),
     _write(
         63,
         BROKER_HEARTBEAT,
@@ -431,11 +399,21 @@ ROWS: Final[tuple[ApiRow, ...]] = (
         SMALL_REQUEST_BYTES,
         on_arrival=_record_contact,
         timeout_ms=lambda config: config.heartbeat_interval_ms // 2,
+        forwardable=False,
+        audit=Audit.ROUTINE,
+        reason="the state of the broker or of its directories changed",
     ),
     _write(64, UNREGISTER_BROKER, ALTER, SMALL_REQUEST_BYTES),
-    _write(67, ALLOCATE_PRODUCER_IDS, CLUSTER_ACTION, SMALL_REQUEST_BYTES),
-    _write(70, CONTROLLER_REGISTRATION, CLUSTER_ACTION, SMALL_REQUEST_BYTES),
-    _write(73, ASSIGN_REPLICAS_TO_DIRS, CLUSTER_ACTION, ALL_PARTITIONS_BYTES),
+    _write(67, ALLOCATE_PRODUCER_IDS, CLUSTER_ACTION, SMALL_REQUEST_BYTES, audit=Audit.ROUTINE),
+    _write(70, CONTROLLER_REGISTRATION, CLUSTER_ACTION, SMALL_REQUEST_BYTES, forwardable=False),
+    _write(
+        73,
+        ASSIGN_REPLICAS_TO_DIRS,
+        CLUSTER_ACTION,
+        ALL_PARTITIONS_BYTES,
+        forwardable=False,
+        audit=Audit.ROUTINE,
+    ),
     ApiRow(
         74,
         "ListConfigResources",
@@ -452,10 +430,10 @@ ROWS: Final[tuple[ApiRow, ...]] = (
         _describe_topic_partitions,
         None,
         BULK_REQUEST_BYTES,
-        _topic(AclOperation.DESCRIBE),
+        topic_rule(AclOperation.DESCRIBE),
     ),
-    _raft(80, "AddRaftVoter", ALTER),
-    _raft(81, "RemoveRaftVoter", ALTER),
+    _voter_change(80, "AddRaftVoter"),
+    _voter_change(81, "RemoveRaftVoter"),
     _raft(82, "UpdateRaftVoter"),
     _write(94, UNREGISTER_CONTROLLER, ALTER, SMALL_REQUEST_BYTES),
 )

@@ -12,7 +12,11 @@ from typing import Any, Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid, uuid_to_text
+from quorate.controller.activation import NO_OP
 from quorate.formats.records import PartitionChangeRecord, PartitionRecord
+from quorate.node.api_row import Audit, Kind
+from quorate.node.apis import API_TABLE, ROWS
+from quorate.node.own_writes import OWN_REASONS
 from quorate.node.requests import Call
 from quorate.wire.schema import Message, Struct
 
@@ -24,22 +28,14 @@ MOST_ITEMS: Final = 10
 _MOST_DEPTH: Final = 4
 _UUID_BYTES: Final = 16
 _MOST_TEXT: Final = 249
-_ROUTINE: Final = frozenset(
-    ("AlterPartition", "BrokerHeartbeat", "AllocateProducerIds", "AssignReplicasToDirs")
-) | {"writeNoOpRecord"}
+_ROUTINE: Final = frozenset(row.name for row in ROWS if row.audit is Audit.ROUTINE) | {NO_OP.name}
 """What brokers and the controller write all the time: kept where it elects leaders, or is refused by
 an authorizer."""
-_REASONS: Final = {
-    "maybeFenceStaleBroker": "no heartbeat of the broker within broker.session.timeout.ms",
-    "electPreferred": "auto.leader.rebalance.enable: the preferred leader is available",
-    "electUnclean": "unclean.leader.election.enable: no replica in sync is available",
-    "expireDelegationTokens": "the tokens have expired",
-    "activation": "this node became the active controller",
-    "BrokerHeartbeat": "the state of the broker or of its directories changed",
-    "AlterPartition": "the leader changed the ISR",
+_REASONS: Final = {row.name: row.reason for row in ROWS if row.reason} | {
+    operation.name: reason for operation, reason in OWN_REASONS.items()
 }
 """Name of an operation -> why it elects or changes."""
-_SHOWN: Final = frozenset(
+SHOWN: Final = frozenset(
     (
         *("topics", "topic", "topic_name", "topic_names", "topic_id", "name", "topic_partitions"),
         *("partitions", "partition_index", "partition_indexes", "num_partitions", "count"),
@@ -127,6 +123,14 @@ def of_write(
     return entry
 
 
+def of_answer(call: Call, response: Message) -> list[AuditEntry]:
+    """The entry of a change of the voters, which the raft core has answered; none for another request."""
+    row = API_TABLE.get(call.request.api_key)
+    if row is None or row.kind is not Kind.RAFT or row.audit is Audit.NEVER:
+        return []
+    return [of_request(row.name, call, response)]
+
+
 def of_request(name: str, call: Call, response: Message) -> AuditEntry:
     """The entry of a request that is answered at once: refused, or a change of the voters."""
     entry = _entry(name, call.request.message, call)
@@ -159,7 +163,7 @@ def _shown(value: Any, depth: int) -> Any:
         if depth == _MOST_DEPTH:
             return "..."
         fields = type(value).schema.fields
-        found = {f.name: getattr(value, f.name) for f in fields if f.name in _SHOWN}
+        found = {f.name: getattr(value, f.name) for f in fields if f.name in SHOWN}
         return {name: _shown(part, depth + 1) for name, part in found.items() if part is not None}
     if isinstance(value, list | tuple):
         shown = [_shown(item, depth) for item in value[:MOST_ITEMS]]

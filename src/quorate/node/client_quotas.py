@@ -6,24 +6,22 @@ Source: `RequestHandlerHelper`, `ControllerMutationQuotaManager.newQuotaFor`, `C
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from quorate.controller.connection_rates import Admission, ConnectionRates, rate_limits
 from quorate.controller.context import ControllerConfig
-from quorate.controller.mutation_quotas import STRICT_SINCE, MutationQuota, MutationQuotas
+from quorate.controller.mutation_quotas import MutationQuota, MutationQuotas
 from quorate.controller.request_quotas import RequestQuotas
 from quorate.metadata.image import Image
-from quorate.node.apis import API_TABLE, Kind
+from quorate.node.apis import API_TABLE
 from quorate.node.requests import Call
 from quorate.wire.schema import Message
-
-_ALTER_PARTITION: Final = 56
 
 
 def is_exempt(api_key: int) -> bool:
     """Raft requests and AlterPartition are never throttled: the cluster depends on them."""
     row = API_TABLE.get(api_key)
-    return row is None or row.kind is Kind.RAFT or api_key == _ALTER_PARTITION
+    return row is None or not row.throttled
 
 
 class ClientQuotas:
@@ -76,10 +74,10 @@ class ClientQuotas:
 
     def on_mutations(self, call: Call | None, image: Image, now_ms: int) -> MutationQuota | None:
         """The quota of a request on changes of topics and partitions; None: it has none."""
-        strict_since = None if call is None else STRICT_SINCE.get(call.request.api_key)
-        if call is None or strict_since is None:
+        row = None if call is None else API_TABLE.get(call.request.api_key)
+        if call is None or row is None or row.strict_since is None:
             return None
-        strict = call.request.version >= strict_since
+        strict = call.request.version >= row.strict_since
         return self.mutations.of(image.client_quotas, *_client(call), now_ms, strict=strict)
 
     def admit(self, image: Image, listener: str, host: str, now_ms: int) -> Admission:

@@ -21,8 +21,9 @@ from quorate.controller.partition_index import PartitionIndex
 from quorate.controller.token_config import PLAINTEXT, TokenConfig, may_ask_for_tokens
 from quorate.metadata.image import Image
 from quorate.metadata.topics import ElectionCounts
-from quorate.node.apis import API_TABLE, VOTER_CHANGES, ApiRow, denied
-from quorate.node.audit import AuditEntry, of_request, of_write
+from quorate.node.api_row import ApiRow
+from quorate.node.apis import API_TABLE, denied
+from quorate.node.audit import AuditEntry, of_answer, of_request, of_write
 from quorate.node.client_quotas import ClientQuotas
 from quorate.node.envelope import envelope_error, unwrap
 from quorate.node.loggers import Loggers, NoLoggers
@@ -261,9 +262,8 @@ class ControllerNode(ReplicaView):
         return self.replica.core.leader.leader_id == self.node_id
 
     def _reply(self, call: Call, answer: Message, effects: NodeEffects, work_ns: int = 0) -> None:
-        if self._is_audited and call.request.api_key in VOTER_CHANGES:
-            name = API_TABLE[call.request.api_key].name
-            effects.audit.append(of_request(name, call, answer))
+        if self._is_audited:
+            effects.audit += of_answer(call, answer)
         error = getattr(answer, "error_code", ErrorCode.NONE)
         if call.envelope is not None and error == ErrorCode.NOT_CONTROLLER:
             self._refuse_envelope(call, effects)

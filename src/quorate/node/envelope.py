@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from quorate.base.errors import ErrorCode
-from quorate.node.apis import FORWARDABLE
+from quorate.node.apis import API_TABLE
 from quorate.node.request_limits import check_size
 from quorate.node.requests import Call
 from quorate.wire.codec import decode_prefix
@@ -32,7 +32,8 @@ def unwrap(call: Call) -> Call | ErrorCode:
         request = decode_request(message.request_data)
     except WireError:
         return ErrorCode.UNSUPPORTED_VERSION
-    if request.api_key not in FORWARDABLE:
+    row = API_TABLE.get(request.api_key)
+    if row is None or not row.forwardable:
         return ErrorCode.INVALID_REQUEST
     host = str(ip_address(message.client_host_address))
     return Call(

@@ -11,6 +11,7 @@ All of them are write operations in the write queue, like those of clients.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from quorate.controller.activation import ACTIVATION, NO_OP, Bootstrap
@@ -23,6 +24,14 @@ from quorate.controller.result import WriteOperation
 from quorate.metadata.image import Cluster, Image
 from quorate.node.registration import REGISTERED_WITHIN_MS, Registrant
 
+OWN_REASONS: Final[Mapping[WriteOperation[Any, Any], str]] = {
+    FENCE_STALE_BROKER: "no heartbeat of the broker within broker.session.timeout.ms",
+    ELECT_PREFERRED: "auto.leader.rebalance.enable: the preferred leader is available",
+    ELECT_UNCLEAN: "unclean.leader.election.enable: no replica in sync is available",
+    EXPIRE_DELEGATION_TOKENS: "the tokens have expired",
+    ACTIVATION: "this node became the active controller",
+}
+"""Why the active controller makes a write, for the audit trail."""
 _AGAIN_MS: Final = 10
 """`IMMEDIATE_PERIOD_NS`: a task that has more to do runs again after this time."""
 _CHECKS_PER_SESSION: Final = 8

@@ -6,7 +6,8 @@ column of the table of APIs.
 
 from __future__ import annotations
 
-from quorate.node.apis import API_TABLE, SMALL_REQUEST_BYTES
+from quorate.node.api_row import SMALL_REQUEST_BYTES
+from quorate.node.apis import API_TABLE
 from quorate.wire.errors import WireError
 from quorate.wire.header import peek_header
 from quorate.wire.registry import APIS
