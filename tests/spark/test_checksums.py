@@ -7,8 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from quorate.cli.pipeline.repair import repair_lines
 from quorate.formats.batch import iter_batches
-from quorate.spark.jobs.repair import without_ranges
+from quorate.spark.jobs.repair import RepairSummary, without_ranges
 from quorate.spark.tables.checksums import count_missing, with_checksums
 from quorate.spark.tables.file_tasks import write_rows
 from quorate.spark.tables.files import DataFile, WriteTarget, file_name
@@ -82,3 +83,16 @@ def test_a_range_that_is_cut_loses_the_checksum_of_its_cut_end():
         whole._replace(start=6, first_crc=None),
     ]
     assert list(without_ranges([whole], [(20, 30)])) == [whole]
+
+
+def test_the_command_says_what_was_repaired():
+    summary = RepairSummary("/w", missing={"log": ["a"], "changes": ["b", "c"]})
+    summary.checksums = {"one": 1, "two": 3}
+    assert list(repair_lines(summary)) == [
+        "log: 1 data file is lost: a",
+        "changes: 2 data files are lost, the first is b",
+        "one: 1 checksum of epochs is read again from the ingested logs",
+        "two: 3 checksums of epochs are read again from the ingested logs",
+    ]
+    quiet = "nothing is missing in /w, and nothing is doubled"
+    assert list(repair_lines(RepairSummary("/w"))) == [quiet]

@@ -38,14 +38,18 @@ def repair(**words: Any) -> int:
         summary = job(
             spark, absolute(words["warehouse"]), table_format=words["table_format"], notify=notify
         )
-    print_result(asdict(summary), words["as_json"], lambda: list(_lines(summary)))
+    print_result(asdict(summary), words["as_json"], lambda: list(repair_lines(summary)))
     return BAD_INPUT if summary.forgotten else 0
 
 
-def _lines(summary: RepairSummary) -> Iterator[str]:
+def repair_lines(summary: RepairSummary) -> Iterator[str]:
+    """What was wrong and what was done, in lines."""
     yield from summary.repaired
     for table, paths in summary.missing.items():
-        yield f"{table}: {len(paths)} data files are lost, the first is {paths[0]}"
+        lost = (
+            "data file is lost: {}" if len(paths) == 1 else "data files are lost, the first is {}"
+        )
+        yield f"{table}: {len(paths)} {lost.format(paths[0])}"
     for cluster_id in summary.doubled:
         yield f"{cluster_id}: two jobs at once wrote its history twice: it is derived again"
     for cluster_id in summary.told_anew:
