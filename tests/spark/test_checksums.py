@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from quorate.cli.pipeline.repair import repair_lines
+from quorate.cli.pipeline.repair import lost_files_line
 from quorate.formats.batch import iter_batches
-from quorate.spark.jobs.repair import RepairSummary, without_ranges
+from quorate.spark.jobs.repair import without_ranges
 from quorate.spark.tables.checksums import count_missing, with_checksums
 from quorate.spark.tables.file_tasks import write_rows
 from quorate.spark.tables.files import DataFile, WriteTarget, file_name
@@ -85,14 +85,6 @@ def test_a_range_that_is_cut_loses_the_checksum_of_its_cut_end():
     assert list(without_ranges([whole], [(20, 30)])) == [whole]
 
 
-def test_the_command_says_what_was_repaired():
-    summary = RepairSummary("/w", missing={"log": ["a"], "changes": ["b", "c"]})
-    summary.checksums = {"one": 1, "two": 3}
-    assert list(repair_lines(summary)) == [
-        "log: 1 data file is lost: a",
-        "changes: 2 data files are lost, the first is b",
-        "one: 1 checksum of epochs is read again from the ingested logs",
-        "two: 3 checksums of epochs are read again from the ingested logs",
-    ]
-    quiet = "nothing is missing in /w, and nothing is doubled"
-    assert list(repair_lines(RepairSummary("/w"))) == [quiet]
+def test_one_lost_file_is_not_several():
+    assert lost_files_line("log", ["a"]) == "log: 1 data file is lost: a"
+    assert lost_files_line("log", ["a", "b"]) == "log: 2 data files are lost, the first is a"

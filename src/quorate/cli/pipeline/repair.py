@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -38,18 +38,14 @@ def repair(**words: Any) -> int:
         summary = job(
             spark, absolute(words["warehouse"]), table_format=words["table_format"], notify=notify
         )
-    print_result(asdict(summary), words["as_json"], lambda: list(repair_lines(summary)))
+    print_result(asdict(summary), words["as_json"], lambda: list(_lines(summary)))
     return BAD_INPUT if summary.forgotten else 0
 
 
-def repair_lines(summary: RepairSummary) -> Iterator[str]:
-    """What was wrong and what was done, in lines."""
+def _lines(summary: RepairSummary) -> Iterator[str]:
     yield from summary.repaired
     for table, paths in summary.missing.items():
-        lost = (
-            "data file is lost: {}" if len(paths) == 1 else "data files are lost, the first is {}"
-        )
-        yield f"{table}: {len(paths)} {lost.format(paths[0])}"
+        yield lost_files_line(table, paths)
     for cluster_id in summary.doubled:
         yield f"{cluster_id}: two jobs at once wrote its history twice: it is derived again"
     for cluster_id in summary.told_anew:
@@ -64,3 +60,10 @@ def repair_lines(summary: RepairSummary) -> Iterator[str]:
         yield f"{cluster_id}: the records at the offsets {lost} are lost: ingest a log with them"
     if not (summary.repaired or summary.missing or summary.doubled or summary.checksums):
         yield f"nothing is missing in {summary.warehouse}, and nothing is doubled"
+
+
+def lost_files_line(table: str, paths: Sequence[str]) -> str:
+    """Name a table that has lost data files, and the first of them."""
+    if len(paths) == 1:
+        return f"{table}: 1 data file is lost: {paths[0]}"
+    return f"{table}: {len(paths)} data files are lost, the first is {paths[0]}"
