@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +62,7 @@ def _lines(summary: RepairSummary) -> Iterator[str]:
         yield f"nothing is missing in {summary.warehouse}, and nothing is doubled"
 
 
-def lost_files_line(table: str, paths: Sequence[str]) -> str:
+def lost_files_line(table: str, paths: list[str]) -> str:
     """Name a table that has lost data files, and the first of them."""
     if len(paths) == 1:
         return f"{table}: 1 data file is lost: {paths[0]}"
