@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from quorate.cli.pipeline.repair import lost_files_line
 from quorate.formats.batch import iter_batches
 from quorate.spark.jobs.repair import without_ranges
 from quorate.spark.tables.checksums import count_missing, with_checksums
@@ -82,3 +83,8 @@ def test_a_range_that_is_cut_loses_the_checksum_of_its_cut_end():
         whole._replace(start=6, first_crc=None),
     ]
     assert list(without_ranges([whole], [(20, 30)])) == [whole]
+
+
+def test_one_lost_file_is_not_several():
+    assert lost_files_line("log", ["a"]) == "log: 1 data file is lost: a"
+    assert lost_files_line("log", ["a", "b"]) == "log: 2 data files are lost, the first is a"

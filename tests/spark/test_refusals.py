@@ -327,6 +327,11 @@ def test_input_without_a_log_gives_only_its_problem():
         "    in quarantine: 1 damaged",
         "      damaged: a.tar, byte 0: cut",
     ]
+    healed = ClusterSummary(resolved={"damaged": 1})
+    assert cluster_lines(IngestSummary("w", {"unknown": healed})) == [
+        "  unknown: nothing to ingest",
+        "    sound again, resolved in quarantine: 1 damaged",
+    ]
     snapshot_alone = ClusterSummary(applied_end_offset=10)
     (line,) = cluster_lines(IngestSummary("w", {"a": snapshot_alone}))
     assert line.endswith("the log is empty, the state includes offset 9")

@@ -131,6 +131,7 @@ def break_all(home: Path) -> None:
     write(home, "differs", SOUND, 1)
     write(home, "differs", flipped_record(), 2)
     write(home, "half-healed", flipped(flipped(SOUND, AT_ONE + 70), AT_THREE + 70))
+    write(home, "zeros", bytes(999))
 
 
 def heal_all(home: Path) -> list[str]:
@@ -143,7 +144,11 @@ def heal_all(home: Path) -> list[str]:
     write(home, "elsewhere", SOUND, 2)
     write(home, "differs", SOUND, 2)
     write(home, "half-healed", flipped(SOUND, AT_THREE + 70))
+    write(home, "zeros", SOUND, 2)  # node 1 is in the input and still damaged
     return [str(home)]
+
+
+LEFT = [("half-healed", "damaged"), ("zeros", "damaged")]
 
 
 def open_rows(home) -> list[tuple[str, str]]:
@@ -159,17 +164,22 @@ def test_what_has_healed_is_resolved_by_the_run_that_found_it_sound(
     code, _, _ = pipeline("ingest", logs, "-w", home, "--quiet")
     before = rows_of(open_store(str(home)), "quarantine")
     assert code == 1 and all(row["resolved_run"] is None for row in before)
-    assert len({row["cluster_id"] for row in before}) == 7
+    assert len({row["cluster_id"] for row in before}) == 8
     code, out, _ = pipeline("ingest", *heal_all(logs), "-w", home, "--json", "--quiet")
     clusters = json.loads(out)["clusters"]
-    assert code == 1  # one place of half-healed
+    assert code == 1  # what is LEFT
     healed = {name: one["resolved"] for name, one in clusters.items()}
     count = len([r for r in before if r["cluster_id"] == "differs"])
     damaged = {
         name: {"damaged": 1} for name in ("flipped", "length", "torn", "headless", "elsewhere")
     }
-    assert healed == {**damaged, "differs": {"disagrees": count}, "half-healed": {"damaged": 1}}
-    assert open_rows(home) == [("half-healed", "damaged")]
+    assert healed == {
+        **damaged,
+        "differs": {"disagrees": count},
+        "half-healed": {"damaged": 1},
+        "zeros": {},
+    }
+    assert open_rows(home) == LEFT
     after = rows_of(open_store(str(home)), "quarantine")
     key = ("cluster_id", "reason", "file", "position", "problem", "run")
     assert sorted(str([r[k] for k in key]) for r in after) == sorted(
@@ -182,10 +192,10 @@ def test_what_has_healed_is_resolved_by_the_run_that_found_it_sound(
     code, out, _ = pipeline("ingest", logs / "flipped", logs / "differs", "-w", home, "--quiet")
     assert code == 0 and "quarantine" not in out and open_store(str(home)).last_run() == last
     code, out, _ = pipeline(
-        *("history", "SELECT cluster_id FROM quarantine WHERE resolved_run IS NULL"),
+        *("history", "SELECT cluster_id FROM quarantine WHERE resolved_run IS NULL ORDER BY 1"),
         *("-w", home, "--json", "--quiet"),
     )
-    assert json.loads(out) == [{"cluster_id": "half-healed"}]
+    assert json.loads(out) == [{"cluster_id": name} for name, _ in LEFT]
     page = tmp_path / "page.html"
     report(spark, str(home), str(page))
     assert "1 in quarantine: 1 damaged; 1 resolved" in page.read_text()
@@ -201,7 +211,7 @@ def test_what_has_healed_is_resolved_by_the_run_that_found_it_sound(
     newest = open_store(str(home)).last_run()
     assert [(r["run"], r["resolved_run"]) for r in mine] == [(before[0]["run"], newest)]
     compact_warehouse(spark, str(home), least_files=2)
-    assert open_rows(home) == [("half-healed", "damaged")]
+    assert open_rows(home) == LEFT
 
 
 def test_a_replica_that_was_truncated_resolves_its_uncommitted_end(spark, tmp_path: Path):

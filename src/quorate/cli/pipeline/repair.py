@@ -46,7 +46,7 @@ def repair(**words: Any) -> int:
 def _lines(summary: RepairSummary) -> Iterator[str]:
     yield from summary.repaired
     for table, paths in summary.missing.items():
-        yield f"{table}: {len(paths)} data files are lost, the first is {paths[0]}"
+        yield lost_files_line(table, paths)
     for cluster_id in summary.doubled:
         yield f"{cluster_id}: two jobs at once wrote its history twice: it is derived again"
     for cluster_id in summary.told_anew:
@@ -61,3 +61,10 @@ def _lines(summary: RepairSummary) -> Iterator[str]:
         yield f"{cluster_id}: the records at the offsets {lost} are lost: ingest a log with them"
     if not (summary.repaired or summary.missing or summary.doubled or summary.checksums):
         yield f"nothing is missing in {summary.warehouse}, and nothing is doubled"
+
+
+def lost_files_line(table: str, paths: list[str]) -> str:
+    """Name a table that has lost data files, and the first of them."""
+    if len(paths) == 1:
+        return f"{table}: 1 data file is lost: {paths[0]}"
+    return f"{table}: {len(paths)} data files are lost, the first is {paths[0]}"

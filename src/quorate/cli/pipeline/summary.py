@@ -52,7 +52,8 @@ def cluster_lines(summary: IngestSummary) -> list[str]:
 
 def _taken(one: ClusterSummary) -> str:
     if one.log_end_offset == 0 and one.applied_end_offset is None:
-        return "nothing could be ingested"
+        healed = one.resolved and not (one.quarantined or one.known_before)
+        return "nothing to ingest" if healed else "nothing could be ingested"
     return (
         f"{pluralize(one.records, 'record')}, {pluralize(one.events, 'event')}; "
         f"{_last(one.log_end_offset)}, {_state(one.applied_end_offset)}"

@@ -24,12 +24,21 @@ from quorate.spark.tables.resolved import (
 )
 from quorate.spark.tables.secrets import without_secrets
 from quorate.spark.tables.store import RunPlan
-from quorate.spark.tables.survey import HEADER_COLUMNS, REPLICA, InputSurvey, SourceRows
+from quorate.spark.tables.survey import (
+    HEADER_COLUMNS,
+    REPLICA,
+    InputSurvey,
+    SourceRows,
+    replica_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _SEGMENT: Final = re.compile(r"/(\d{20})\.log$")
+_METADATA_FILE: Final = re.compile(r"\.(log|checkpoint)$")
+_ODD: Final = re.compile(r"['\\]")
+"""Characters that a text in SQL cannot have as they are."""
 _CONTENT: Final = ("type", "version", "record", "timestamp")
 _BODY: Final = ("cluster_id", "file", "offset", "epoch", *_CONTENT, "raw", "problem")
 
@@ -55,7 +64,7 @@ def resolve_places(
     places = open_places(read.tables, clusters)
     every = [place for some in places.values() for place in some]
     damaged = [place for place in every if place.reason == "damaged"]
-    files = _readings(rows, {place.file for place in damaged}) if damaged else {}
+    files = _readings(rows, {p.file for p in damaged if _may_be_read(p.file, survey.replicas)})
     grown = {
         id for id, now in progress.items() if now.spans != _spans(read.progress.get(id))
     } & survey.clusters
@@ -77,17 +86,44 @@ def _spans(known: ClusterProgress | None) -> tuple[Any, ...]:
     return () if known is None else known.spans
 
 
+def _may_be_read(file: str, replicas: Collection[str]) -> bool:
+    """Whether the input may have a file, or what lies in an archive or directory."""
+    if file in replicas or replica_of(file) in replicas:
+        return True
+    return any(name.startswith((f"{file}/", f"{file}!")) for name in replicas)
+
+
 def _readings(rows: SourceRows, files: Collection[str]) -> dict[str, FileReading]:
     """By file of the quarantine, what the input has of it.
 
-    An archive or a directory that could not be read has the rows of what lies in it.
+    Some damage shows only when records are decoded: that is done for these files alone. An archive
+    or a directory that could not be read has the rows of what lies in it.
     """
+    segments = {name for name in files if _METADATA_FILE.search(name)}
+    others = set(files) - segments
+    readings = _read_files(rows, segments) if segments else {}
+    if others:
+        found = _read_files(rows, ())
+        for place in others:
+            known = found.get(place)
+            if any(name.startswith((f"{place}/", f"{place}!")) for name in found):
+                known = (known or FileReading(0, 1))._replace(start=0)
+            if known is not None:
+                readings[place] = known
+    return readings
+
+
+def _read_files(rows: SourceRows, only: Collection[str]) -> dict[str, FileReading]:
+    """What the input has of each file: of these, decoded; or of all, by batch headers."""
     from pyspark.sql import functions as F
 
+    columns = (*HEADER_COLUMNS, "problem") if only else HEADER_COLUMNS
+    plain = [f"'{name}'" for name in sorted(only) if not _ODD.search(name)]
+    where = f"file IN ({', '.join(plain)})" if plain and len(plain) == len(only) else ""
     bad = F.col("offset").isNull() | ~F.coalesce("crc_ok", F.lit(False))
     length = F.coalesce("batch_length", F.lit(0))
     found = (
-        rows((*HEADER_COLUMNS, "problem"))  # some damage shows only when records are decoded
+        rows(columns, where)
         .where("position IS NOT NULL")
         .groupBy("file")
         .agg(
@@ -97,15 +133,11 @@ def _readings(rows: SourceRows, files: Collection[str]) -> dict[str, FileReading
         )
         .collect()
     )
-    readings = {
+    return {
         row.file: FileReading(row.start, row.end, tuple((at, size) for at, size in row.damage))
         for row in found
+        if not only or row.file in only
     }
-    for place in files:
-        if any(name.startswith((f"{place}/", f"{place}!")) for name in readings):
-            known = readings.get(place, FileReading(0, 1))
-            readings[place] = known._replace(start=0, end=max(known.end, 1))
-    return {name: readings[name] for name in files if name in readings}
 
 
 def covered_damage(

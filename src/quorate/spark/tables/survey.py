@@ -53,6 +53,8 @@ class InputSurvey:
     """(cluster, first file) of logs with a problem as a whole; also counted in `damaged`."""
     clusters: set[str] = field(default_factory=set)
     """Every cluster of the input, also one that has only damaged pieces."""
+    replicas: set[str] = field(default_factory=set)
+    """The directories of logs and the files of snapshots, also those that have only damage."""
 
 
 def survey_input(rows: DataFrame) -> InputSurvey:
@@ -79,7 +81,9 @@ def survey_input(rows: DataFrame) -> InputSurvey:
         )
         .collect()
     )
-    survey = InputSurvey(clusters={row.cluster_id for row in found})
+    survey = InputSurvey(
+        clusters={row.cluster_id for row in found}, replicas={row.replica for row in found}
+    )
     snapshots: dict[SnapshotFile, list[Any]] = {}
     for row in found:
         if not row.sound:
