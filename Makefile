@@ -2,6 +2,7 @@
 # make check        the fast inner loop                       make test-long  every test at full length
 # make bench        the measurements
 # make campaign     a day's fresh seeds of the simulator, as a table
+# make guards       the branches that no unit test and no world takes
 # make dist         the sdist and the wheel
 PYTHON ?= python3
 BIN := .venv/bin
@@ -19,7 +20,7 @@ AGAIN = QUORATE_PURE_PYTHON=1 $(if $(QUORATE_LONG),,QUORATE_QUICK=1)
 # The interpreter and pytest keep what they compiled, of the package and of rewritten tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quickstart test test-long check lint quick bench campaign lock clean native dist
+.PHONY: quickstart test test-long check lint quick bench campaign guards lock clean native dist
 
 quickstart: .venv/runtime.stamp native
 	@$(BIN)/quorate quickstart $(ARGS)
@@ -76,6 +77,10 @@ kafka-suite: .venv/dev.stamp native .kafka/suite.stamp
 
 campaign: .venv/dev.stamp native
 	$(BIN)/quorate sim campaign --seeds today:5000 --jobs 2 --out build/campaigns/$(shell date -u +%Y%m%d-%H%M%S) $(ARGS)
+
+# Branches of the core that no unit test and no world takes; goes on where it was interrupted.
+guards: .venv/dev.stamp
+	@$(BIN)/python tools/guards.py $(ARGS)
 
 # The sdist, and the wheel built from it; with the compiled parts where there is a C compiler.
 dist: .venv/dev.stamp

@@ -1,18 +1,26 @@
-"""The driver: timers and idle peers."""
+"""The driver: timers, idle peers, and the order of what a step causes."""
 
 import asyncio
+import socket
 
-from quorate.base.ids import Address, ReplicaKey, Uuid
+import pytest
+
+from quorate.base.ids import Address, LeaderAndEpoch, ReplicaKey, Uuid
 from quorate.node.controller_node import NodeEffects
+from quorate.node.requests import Call
 from quorate.raft.inputs import Shutdown
 from quorate.raft.messages import FetchRequest
 from quorate.raft.ready import Send
 from quorate.raft.values import RaftConfig
+from quorate.replica.disk_jobs import Survey
 from quorate.replica.replica import Replica
 from quorate.server.driver import Driver
 from quorate.server.limits import ConnectionLimits
+from quorate.server.listener import InboundConnection
 from quorate.sim.world.state_machine import KeyValueMachine
 from quorate.storage.memory import MemoryStorage
+from quorate.wire.header import encode_request
+from quorate.wire.messages import ApiVersionsRequest
 
 FAR_MS, NEAR_MS = 3_600_000, 5
 KEY = ReplicaKey(1, Uuid(bytes(16)))
@@ -100,3 +108,67 @@ def test_idle_peers_are_closed():
         server.close()
 
     asyncio.run(scenario())
+
+
+class Answerer(Sleeper):
+    """Answers three requests in one step, the newest first, and gives a job to the disk."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def step(self, happened, now):
+        effects = super().step(happened, now)
+        self.calls += [item for item in happened if isinstance(item, Call)]
+        if len(self.calls) == 3:
+            effects.answers = [(call.token, reply(call)) for call in reversed(self.calls)]
+            effects.jobs = [Survey()]
+            effects.leader = LeaderAndEpoch(2, 1)
+            self.calls = []
+        return effects
+
+
+def reply(call):
+    body = call.request.correlation_id.to_bytes(4, "big")
+    return len(body).to_bytes(4, "big") + body
+
+
+@pytest.mark.interpreted
+def test_answers_leave_in_the_order_of_requests_and_before_the_disk_works():
+    """Kafka's clients expect responses in order. Followers write while this disk does."""
+    order = []
+
+    async def scenario():
+        storage = MemoryStorage()
+        storage.open()
+        loop = asyncio.get_running_loop()
+        node = Answerer()
+        driver = Driver(node, storage, loop, ConnectionLimits(), 10, lambda fault: None)
+        submit, close = driver._disk.submit, driver.acceptor.close_forwarding
+        driver._disk.submit = lambda jobs: (order.append("disk"), submit(jobs))
+        driver.acceptor.close_forwarding = lambda: (order.append("forwarding closed"), close())
+        sock = socket.create_server(("127.0.0.1", 0))
+        await driver.acceptor.listen("CONTROLLER", sock)
+        driver.start()
+        reader, writer = await asyncio.open_connection(*sock.getsockname())
+        for correlation in (5, 6, 7):
+            writer.write(encode_request(ApiVersionsRequest(), 0, correlation, "test"))
+        async with asyncio.timeout(20):
+            found = await reader.readexactly(24)
+        order.append("answered")
+        writer.close()
+        await driver.close()
+        return [int.from_bytes(found[at + 4 : at + 8], "big") for at in (0, 8, 16)]
+
+    flush = InboundConnection.flush
+
+    def noted(self):
+        order.append("flush")
+        flush(self)
+
+    InboundConnection.flush = noted
+    try:
+        assert asyncio.run(scenario()) == [5, 6, 7]
+    finally:
+        InboundConnection.flush = flush
+    assert order == ["flush", "forwarding closed", "disk", "answered"]
