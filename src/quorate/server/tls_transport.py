@@ -19,7 +19,8 @@ from quorate.server.authentication import SecuredProtocol
 _HANDSHAKE: Final = 0x16
 """The first byte of a TLS handshake."""
 _MAX_HANDSHAKE_BYTES: Final = 524_288
-_CHUNK: Final = 262_144
+_RECORD: Final = 16_384
+"""The most bytes of a TLS record, and so of a read: a larger buffer costs time for nothing."""
 _PLAINTEXT: Final = (
     "it sent plaintext, but this is a TLS listener: set security.protocol there, or the listener's "
     "protocol in listener.security.protocol.map here"
@@ -120,7 +121,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
     def _read(self) -> None:
         while not self._is_broken:
             try:
-                data = self._tls.read(_CHUNK)
+                data = self._tls.read(_RECORD)
             except ssl.SSLWantReadError:
                 break
             except ssl.SSLZeroReturnError:
@@ -134,6 +135,8 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
                 self.close()
                 break
             self._upper.data_received(data)
+            if not (self._in.pending or self._tls.pending()):
+                break  # another read would only raise SSLWantReadError, which is slow
         self._flush()
 
     def _break(self, reason: str) -> None:
