@@ -179,10 +179,13 @@ def reconnects(quick: bool) -> Report:
             await asyncio.to_thread(leader.kill)
             await asyncio.sleep(2 * session_s)
             _, after = await asyncio.to_thread(system.leader_and_epoch)
-            longest = max(silence().values())
+            found = silence()
+            longest = max(found.values())
+            late = sum(value > session_s / 2 + 2 for value in found.values())
             fenced = sum(broker.is_fenced for broker in fleet.brokers)
         about = f"{count:,} brokers after kill -9 of the active controller"
         report.add(f"{about}: longest time between two answers", OURS, longest, "s")
+        report.add(f"{about}: with a longer silence than 6.5 s", OURS, late, "brokers")
         report.add(f"{about}: fenced", OURS, fenced, "brokers")
         report.add(f"{about}: epochs", OURS, after - epoch, "epochs")
         # A heartbeat is due every 2 s: this is added to the half of a session.

@@ -94,7 +94,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
                 self._break(f"the TLS handshake is over {_MAX_HANDSHAKE_BYTES} bytes")
                 return
         self._in.write(data)
-        if self._is_secured or self._shake_hands():
+        if self._is_secured or (self._shake_hands() and self._in.pending):
             self._read()
 
     def _shake_hands(self) -> bool:
@@ -108,14 +108,18 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             self._flush()
             self._break(explain(error))
             return False
-        self._flush()
         self._is_secured = True
         try:
             principal = self._principal_of(self._tls.getpeercert(binary_form=True))
         except (QuorateError, ValueError) as error:
+            self._flush()
             self._break(f"the name in its certificate: {error}")
             return False
         self._upper.secured(principal)
+        # One write less: the end of a client's handshake leaves with its first request, and the session
+        # tickets of TLS 1.3 with the first answer.
+        if not self._is_server or self._tls.version() != "TLSv1.3":
+            self._flush()
         return True
 
     def _read(self) -> None:
