@@ -25,6 +25,7 @@ from quorate.wire.schema import Message
 
 RACKS = 3
 FIRST_ID = 1000
+SCOUTS = 50
 _PAUSE_S = 0.05
 M = TypeVar("M", bound=Message)
 
@@ -61,7 +62,7 @@ def _now_ms() -> int:
 
 
 class Fleet:
-    """`count` brokers that live until the context ends; each looks for the active controller."""
+    """`count` brokers that live until the context ends; they look for the active controller."""
 
     def __init__(
         self,
@@ -72,6 +73,8 @@ class Fleet:
     ) -> None:
         self._ports = ports
         self._connect = connect
+        self._leads: int | None = None
+        """The port that answered last as the active controller."""
         self._answered: dict[int, float] = {}
         """When each broker got its last answer (monotonic, s)."""
         self._silence: dict[int, float] = {}
@@ -136,10 +139,16 @@ class Fleet:
                         life.result()  # raises what ended it
                 await asyncio.sleep(_PAUSE_S)
 
+    async def _active_port(self, number: int, turn: int) -> int:
+        """Brokers follow the metadata log and know who leads. Here one in SCOUTS of them looks for it."""
+        while self._leads is None and number % SCOUTS:
+            await asyncio.sleep(_PAUSE_S)
+        return self._ports[turn % len(self._ports)] if self._leads is None else self._leads
+
     async def _live(self, broker: BrokerLifecycle) -> None:
         broker.start(_now_ms())
         broker.set_ready(_now_ms())
-        wire, turn = None, 0
+        wire, turn, port = None, 0, 0
         try:
             while not broker.ended:
                 due = broker.wake_at_ms
@@ -150,7 +159,8 @@ class Fleet:
                 code = None
                 try:
                     if wire is None:
-                        wire = await self._connect(self._ports[turn % len(self._ports)])
+                        port = await self._active_port(broker.identity.broker_id, turn)
+                        wire = await self._connect(port)
                     response: Response
                     if isinstance(request, BrokerHeartbeatRequest):
                         start = time.perf_counter()
@@ -160,6 +170,7 @@ class Fleet:
                         response = await wire.ask(request, BrokerRegistrationResponse)
                     code = response.error_code
                     if code == ErrorCode.NONE:
+                        self._leads = port
                         self._note_answer(broker.identity.broker_id)
                     broker.received(response, _now_ms())
                 except OSError:
@@ -169,6 +180,7 @@ class Fleet:
                     wire = None
                 if wire is None:
                     turn += 1
+                    self._leads = None if self._leads == port else self._leads
             raise AssertionError(f"broker {broker.identity.broker_id} ended: {broker.ended}")
         finally:
             if wire is not None:

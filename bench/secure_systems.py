@@ -27,6 +27,7 @@ from quorate.wire.schema import Message
 
 USER, PASSWORD = "admin", "bench-password"
 MECHANISM = "SCRAM-SHA-512"
+_LOGINS_AT_ONCE = 32
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
@@ -127,10 +128,12 @@ class SecureControllers:
         return [QuotaClient(await self.protocol_to(port)) for _ in range(outstanding)]
 
     def wires(self) -> Callable[[int], Awaitable[Wire]]:
-        """Makes the connections of simulated brokers."""
+        """Makes the connections of simulated brokers: their logins share the process of the client."""
+        turns = asyncio.Semaphore(_LOGINS_AT_ONCE)
 
         async def connect(port: int) -> Wire:
-            return Wire(await self.protocol_to(port))
+            async with turns:
+                return Wire(await self.protocol_to(port))
 
         return connect
 

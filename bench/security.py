@@ -15,11 +15,11 @@ from pathlib import Path
 
 from bench.clients import HOST
 from bench.fleet import Fleet
-from bench.load import measure
+from bench.load import Sample, measure, put_for
 from bench.quorum import run
 from bench.report import Goal, Report
 from bench.secure_systems import SecureControllers
-from bench.systems import ROOT
+from bench.systems import ROOT, cpu_seconds
 
 from quorate.wire.header import encode_request
 from quorate.wire.messages.cluster import ApiVersionsRequest
@@ -35,6 +35,7 @@ def secure_commits(quick: bool) -> Report:
     report = Report()
     turns, seconds = (2, 1.5) if quick else (7, 4.0)
     found: dict[tuple[str, int], list[float]] = {}
+    cpu: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory(prefix="quorate-bench-") as folder, ExitStack() as stack:
         systems = [
             stack.enter_context(SecureControllers(Path(folder, protocol), protocol=protocol))
@@ -43,9 +44,14 @@ def secure_commits(quick: bool) -> Report:
         for _ in range(turns):
             for outstanding in (1, 128):
                 for system in systems:
-                    sample = run(measure(system.connect, outstanding, seconds))
+                    sample, used = run(_loaded(system, outstanding, seconds))
                     value = sample.percentile_ms(0.5) if outstanding == 1 else sample.rate
                     found.setdefault((system.protocol, outstanding), []).append(value)
+                    if outstanding > 1:
+                        cpu.setdefault(system.protocol, []).append(used)
+    for protocol, used_us in cpu.items():
+        about = "processor time of the leader for a commit, 128 outstanding"
+        report.add(f"{about}, {protocol}", OURS, statistics.median(used_us), "us")
     for outstanding, measured, unit in ((1, "commit p50", "ms"), (128, "commits", "1/s")):
         about = f"{measured}, {outstanding} outstanding"
         values = {p: found[p, outstanding] for p in ("PLAINTEXT", "SASL_SSL")}
@@ -56,6 +62,21 @@ def secure_commits(quick: bool) -> Report:
         text = f"{about}, SASL_SSL over PLAINTEXT"
         report.goals.append(Goal(text, ratio, 1.3 if outstanding == 1 else 0.8, outstanding == 1))
     return report
+
+
+async def _loaded(
+    system: SecureControllers, outstanding: int, seconds: float
+) -> tuple[Sample, float]:
+    """A load after a warm-up, and the processor time of the leader for each commit of it, us."""
+    leader = system.leader()
+    clients = await system.connect(outstanding)
+    await put_for(clients, outstanding, 1.0)
+    before = cpu_seconds(leader)
+    sample = await put_for(clients, outstanding, seconds)
+    used = cpu_seconds(leader) - before
+    for client in clients:
+        client.close()
+    return sample, used / len(sample.latencies) * 1e6
 
 
 def _handshakes(system: SecureControllers, seconds: float, clients: int = 2) -> float:
@@ -158,10 +179,13 @@ def reconnects(quick: bool) -> Report:
             await asyncio.to_thread(leader.kill)
             await asyncio.sleep(2 * session_s)
             _, after = await asyncio.to_thread(system.leader_and_epoch)
-            longest = max(silence().values())
+            found = silence()
+            longest = max(found.values())
+            late = sum(value > session_s / 2 + 2 for value in found.values())
             fenced = sum(broker.is_fenced for broker in fleet.brokers)
         about = f"{count:,} brokers after kill -9 of the active controller"
         report.add(f"{about}: longest time between two answers", OURS, longest, "s")
+        report.add(f"{about}: with a longer silence than 6.5 s", OURS, late, "brokers")
         report.add(f"{about}: fenced", OURS, fenced, "brokers")
         report.add(f"{about}: epochs", OURS, after - epoch, "epochs")
         # A heartbeat is due every 2 s: this is added to the half of a session.

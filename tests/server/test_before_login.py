@@ -374,3 +374,30 @@ def test_a_late_handshake_is_named(pool, runner, caplog):
 
     converse(runner, pool, tls=True, talk=talk)
     assert "the TLS handshake was not complete within 10 s" in caplog.text
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_3, ssl.TLSVersion.TLSv1_2])
+def test_session_tickets_leave_with_the_first_answer(pool, runner, version):
+    """With TLS 1.2 the end of the handshake is the server's, and leaves at once."""
+
+    async def talk(listener, upper, transport):
+        client = TlsClient(version)
+        flight = client.go_on(b"")
+        while True:
+            await listener.give(transport, flight, CHUNK)
+            await asyncio.sleep(0)
+            if not transport.written or client.is_done:
+                break
+            flight = client.go_on(bytes(transport.written))
+            transport.written.clear()
+            if client.is_done and not flight:
+                break
+        assert client.is_done
+        assert upper.authentication._is_secured
+        assert not transport.written
+        client.tls.write(request(ApiVersionsRequest(), 0))
+        await listener.give(transport, client.out.read(), CHUNK)
+        client.into.write(transport.written)
+        assert client.tls.read(4)
+
+    converse(runner, pool, tls=True, talk=talk)

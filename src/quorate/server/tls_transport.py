@@ -19,7 +19,8 @@ from quorate.server.authentication import SecuredProtocol
 _HANDSHAKE: Final = 0x16
 """The first byte of a TLS handshake."""
 _MAX_HANDSHAKE_BYTES: Final = 524_288
-_CHUNK: Final = 262_144
+_RECORD: Final = 16_384
+"""The most bytes of a TLS record, and so of a read: a larger buffer costs time for nothing."""
 _PLAINTEXT: Final = (
     "it sent plaintext, but this is a TLS listener: set security.protocol there, or the listener's "
     "protocol in listener.security.protocol.map here"
@@ -96,7 +97,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
                 self._break(f"the TLS handshake is over {_MAX_HANDSHAKE_BYTES} bytes")
                 return
         self._in.write(data)
-        if self._is_secured or self._shake_hands():
+        if self._is_secured or (self._shake_hands() and self._in.pending):
             self._read()
 
     def _shake_hands(self) -> bool:
@@ -110,20 +111,24 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             self._flush()
             self._break(explain(error, self._tls))
             return False
-        self._flush()
         self._is_secured = True
         try:
             principal = self._principal_of(self._tls.getpeercert(binary_form=True))
         except (QuorateError, ValueError) as error:
+            self._flush()
             self._break(f"the name in its certificate: {error}")
             return False
         self._upper.secured(principal)
+        # One write less: the end of a client's handshake leaves with its first request, and the session
+        # tickets of TLS 1.3 with the first answer.
+        if not self._is_server or self._tls.version() != "TLSv1.3":
+            self._flush()
         return True
 
     def _read(self) -> None:
         while not self._is_broken:
             try:
-                data = self._tls.read(_CHUNK)
+                data = self._tls.read(_RECORD)
             except ssl.SSLWantReadError:
                 break
             except ssl.SSLZeroReturnError:
@@ -137,6 +142,8 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
                 self.close()
                 break
             self._upper.data_received(data)
+            if not (self._in.pending or self._tls.pending()):
+                break  # another read would only raise SSLWantReadError, which is slow
         self._flush()
 
     def _break(self, reason: str) -> None:
