@@ -158,6 +158,7 @@ _COMMANDS: Final[Mapping[str, Mapping[str, Schema]]] = {
                 remedy=MAYBE_TEXT,
             )
         ),
+        "problems": list_of(object_of(node=TEXT, what=TEXT, remedy=TEXT, runbook=TEXT)),
         "events": list_of(_EVENT),
         "events-line": _EVENT,
         "unregister": _UNREGISTERED,

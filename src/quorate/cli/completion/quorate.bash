@@ -104,7 +104,7 @@ _quorate_command() {
       flags='--json --list --add --remove --cluster --producer --consumer --idempotent --force -h --help --version --json-schema'
       valued='--bootstrap-server --bootstrap-controller --bootstrap-controllers --command-config --timeout --topic --group --transactional-id --delegation-token --user-principal --resource-pattern-type --operation --allow-principal --deny-principal --allow-host --deny-host --principal' ;;
     "quorate cluster")
-      commands='cluster-id unregister unregister-controller list-endpoints registrations events api-versions'
+      commands='cluster-id unregister unregister-controller list-endpoints registrations problems events api-versions'
       flags='-h --help --version --json-schema'
       valued='' ;;
     "quorate cluster cluster-id")
@@ -127,6 +127,10 @@ _quorate_command() {
       commands=''
       flags='--json -h --help'
       valued='--bootstrap-server -b --bootstrap-controller --bootstrap-controllers -C --command-config -c --config --timeout' ;;
+    "quorate cluster problems")
+      commands=''
+      flags='--json -h --help'
+      valued='--silent-after --bootstrap-server -b --bootstrap-controller --bootstrap-controllers -C --command-config -c --config --timeout' ;;
     "quorate cluster events")
       commands=''
       flags='--failed --follow --json -h --help'

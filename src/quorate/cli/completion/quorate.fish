@@ -9,7 +9,7 @@ function __quorate_at
             set skip
         else if contains -- $word --timeout --bootstrap-server --bootstrap-controller --bootstrap-controllers --command-config --depth --epochs --leaps --backoffs --crashes --fails --losses --proposals --changes --out
             set skip 1
-        else if contains -- (string join -- / $place $word) 'quickstart' 'server-start' 'storage' 'storage/random-uuid' 'storage/format' 'storage/info' 'storage/check' 'storage/version-mapping' 'storage/feature-dependencies' 'metadata-quorum' 'metadata-quorum/describe' 'metadata-quorum/add-controller' 'metadata-quorum/remove-controller' 'metadata-quorum/alter' 'features' 'features/describe' 'features/upgrade' 'features/downgrade' 'features/disable' 'features/version-mapping' 'features/feature-dependencies' 'topics' 'configs' 'acls' 'cluster' 'cluster/cluster-id' 'cluster/unregister' 'cluster/unregister-controller' 'cluster/list-endpoints' 'cluster/registrations' 'cluster/events' 'cluster/api-versions' 'leader-election' 'reassign-partitions' 'log-dirs' 'delegation-tokens' 'dump-log' 'metadata-shell' 'pipeline' 'pipeline/ingest' 'pipeline/stream' 'pipeline/history' 'pipeline/who' 'pipeline/audit' 'pipeline/report' 'pipeline/compact' 'pipeline/repair' 'pipeline/campaign' 'pipeline/campaign-report' 'sim' 'sim/run' 'sim/replay' 'sim/plan' 'sim/campaign' 'sim/shrink' 'sim/scenario' 'sim/explore' 'sim/nemesis' 'completion'
+        else if contains -- (string join -- / $place $word) 'quickstart' 'server-start' 'storage' 'storage/random-uuid' 'storage/format' 'storage/info' 'storage/check' 'storage/version-mapping' 'storage/feature-dependencies' 'metadata-quorum' 'metadata-quorum/describe' 'metadata-quorum/add-controller' 'metadata-quorum/remove-controller' 'metadata-quorum/alter' 'features' 'features/describe' 'features/upgrade' 'features/downgrade' 'features/disable' 'features/version-mapping' 'features/feature-dependencies' 'topics' 'configs' 'acls' 'cluster' 'cluster/cluster-id' 'cluster/unregister' 'cluster/unregister-controller' 'cluster/list-endpoints' 'cluster/registrations' 'cluster/problems' 'cluster/events' 'cluster/api-versions' 'leader-election' 'reassign-partitions' 'log-dirs' 'delegation-tokens' 'dump-log' 'metadata-shell' 'pipeline' 'pipeline/ingest' 'pipeline/stream' 'pipeline/history' 'pipeline/who' 'pipeline/audit' 'pipeline/report' 'pipeline/compact' 'pipeline/repair' 'pipeline/campaign' 'pipeline/campaign-report' 'sim' 'sim/run' 'sim/replay' 'sim/plan' 'sim/campaign' 'sim/shrink' 'sim/scenario' 'sim/explore' 'sim/nemesis' 'completion'
             set place (string join -- / $place $word)
         end
     end
@@ -289,6 +289,7 @@ complete -c quorate -n '__quorate_at cluster' -f -a 'unregister' -d 'Remove the 
 complete -c quorate -n '__quorate_at cluster' -f -a 'unregister-controller' -d 'Remove the registration of a controller that is gone for good.'
 complete -c quorate -n '__quorate_at cluster' -f -a 'list-endpoints' -d 'List the nodes and their addresses.'
 complete -c quorate -n '__quorate_at cluster' -f -a 'registrations' -d 'List the registered brokers or controllers, and mark those that are gone.'
+complete -c quorate -n '__quorate_at cluster' -f -a 'problems' -d 'Show what is wrong with the cluster: which node, what, and what to do.'
 complete -c quorate -n '__quorate_at cluster' -f -a 'events' -d 'Show the audit trails of controllers, merged in the order of time.'
 complete -c quorate -n '__quorate_at cluster' -f -a 'api-versions' -d 'Show the versions of the APIs that each node serves.'
 complete -c quorate -n '__quorate_at cluster' -s h -d 'Show this message and exit'
@@ -360,6 +361,19 @@ complete -c quorate -n '__quorate_at cluster/registrations' -l timeout -r -d 'Gi
 complete -c quorate -n '__quorate_at cluster/registrations' -l json -d 'Print JSON'
 complete -c quorate -n '__quorate_at cluster/registrations' -s h -d 'Show this message and exit'
 complete -c quorate -n '__quorate_at cluster/registrations' -l help -d 'Show this message and exit'
+complete -c quorate -n '__quorate_at cluster/problems' -l silent-after -r -d 'A voter that has not fetched or caught up for this time has a problem'
+complete -c quorate -n '__quorate_at cluster/problems' -l bootstrap-server -r -d 'Brokers to connect to first'
+complete -c quorate -n '__quorate_at cluster/problems' -s b -r -d 'Brokers to connect to first'
+complete -c quorate -n '__quorate_at cluster/problems' -l bootstrap-controller -r -d 'Controllers to connect to first'
+complete -c quorate -n '__quorate_at cluster/problems' -l bootstrap-controllers -r -d 'Controllers to connect to first'
+complete -c quorate -n '__quorate_at cluster/problems' -s C -r -d 'Controllers to connect to first'
+complete -c quorate -n '__quorate_at cluster/problems' -l command-config -r -d 'Client properties file'
+complete -c quorate -n '__quorate_at cluster/problems' -s c -r -d 'Client properties file'
+complete -c quorate -n '__quorate_at cluster/problems' -l config -r -d 'Deprecated'
+complete -c quorate -n '__quorate_at cluster/problems' -l timeout -r -d 'Give up after this time'
+complete -c quorate -n '__quorate_at cluster/problems' -l json -d 'Print JSON'
+complete -c quorate -n '__quorate_at cluster/problems' -s h -d 'Show this message and exit'
+complete -c quorate -n '__quorate_at cluster/problems' -l help -d 'Show this message and exit'
 complete -c quorate -n '__quorate_at cluster/events' -l since -r -d 'Not before a time, or a duration ago'
 complete -c quorate -n '__quorate_at cluster/events' -l principal -r -d 'Of this one'
 complete -c quorate -n '__quorate_at cluster/events' -l api -r -d 'This request'

@@ -106,7 +106,7 @@ _quorate_command() {
       flags=('--json:Print JSON' '--list:List the entries of the resources' '--add:Add entries' '--remove:Remove entries' '--cluster:The cluster itself' '--producer:The entries that a producer needs' '--consumer:The entries that a consumer needs' '--idempotent:With --producer' '--force:Do not ask before removing' '-h:Show this message and exit' '--help:Show this message and exit' '--version:Show the version.' '--json-schema:Show the schema of the JSON.')
       valued=('--bootstrap-server:Brokers to connect to first' '--bootstrap-controller:Controllers to connect to first' '--bootstrap-controllers:Controllers to connect to first' '--command-config:Client properties file' '--timeout:Give up after this time' '--topic:Topic' '--group:Group' '--transactional-id:Transactional id' '--delegation-token:Token' '--user-principal:A user as a resource' '--resource-pattern-type:How names match' '--operation:What is allowed or denied' '--allow-principal:Who is allowed' '--deny-principal:Who is denied' '--allow-host:From where' '--deny-host:From where' '--principal:With --list') ;;
     "quorate cluster")
-      below=('cluster-id:Show the cluster'\''s id.' 'unregister:Remove the registration of a broker that is gone for good.' 'unregister-controller:Remove the registration of a controller that is gone for good.' 'list-endpoints:List the nodes and their addresses.' 'registrations:List the registered brokers or controllers, and mark those that are gone.' 'events:Show the audit trails of controllers, merged in the order of time.' 'api-versions:Show the versions of the APIs that each node serves.')
+      below=('cluster-id:Show the cluster'\''s id.' 'unregister:Remove the registration of a broker that is gone for good.' 'unregister-controller:Remove the registration of a controller that is gone for good.' 'list-endpoints:List the nodes and their addresses.' 'registrations:List the registered brokers or controllers, and mark those that are gone.' 'problems:Show what is wrong with the cluster: which node, what, and what to do.' 'events:Show the audit trails of controllers, merged in the order of time.' 'api-versions:Show the versions of the APIs that each node serves.')
       flags=('-h:Show this message and exit' '--help:Show this message and exit' '--version:Show the version.' '--json-schema:Show the schema of the JSON.')
       valued=() ;;
     "quorate cluster cluster-id")
@@ -129,6 +129,10 @@ _quorate_command() {
       below=()
       flags=('--json:Print JSON' '-h:Show this message and exit' '--help:Show this message and exit')
       valued=('--bootstrap-server:Brokers to connect to first' '-b:Brokers to connect to first' '--bootstrap-controller:Controllers to connect to first' '--bootstrap-controllers:Controllers to connect to first' '-C:Controllers to connect to first' '--command-config:Client properties file' '-c:Client properties file' '--config:Deprecated' '--timeout:Give up after this time') ;;
+    "quorate cluster problems")
+      below=()
+      flags=('--json:Print JSON' '-h:Show this message and exit' '--help:Show this message and exit')
+      valued=('--silent-after:A voter that has not fetched or caught up for this time has a problem' '--bootstrap-server:Brokers to connect to first' '-b:Brokers to connect to first' '--bootstrap-controller:Controllers to connect to first' '--bootstrap-controllers:Controllers to connect to first' '-C:Controllers to connect to first' '--command-config:Client properties file' '-c:Client properties file' '--config:Deprecated' '--timeout:Give up after this time') ;;
     "quorate cluster events")
       below=()
       flags=('--failed:What was refused, as a whole or in part' '--follow:Go on until Ctrl-C' '--json:Print JSON' '-h:Show this message and exit' '--help:Show this message and exit')

@@ -32,6 +32,7 @@ Examples:
   quorate cluster cluster-id --bootstrap-server localhost:9092
   quorate cluster list-endpoints --bootstrap-controller localhost:9093 --json
   quorate cluster registrations --bootstrap-server localhost:9092
+  quorate cluster problems --bootstrap-controller localhost:9093
   quorate cluster events --since 1h --failed controller1:9464 controller2:9464 controller3:9464
   quorate cluster unregister --bootstrap-controller localhost:9093 --id 3
   quorate cluster api-versions --bootstrap-controller localhost:9093""",
@@ -207,6 +208,34 @@ def list_registrations(**options: Any) -> None:
 
     names = ("ID", "KIND", "ADDRESS", "STATE", "REMOVE WITH")
     click.echo("\n".join(table_lines(names, text_rows(rows))))
+
+
+@cluster.command("problems", context_settings=CONTEXT)
+@click.option(
+    "--silent-after",
+    type=click.FloatRange(min=0, min_open=True),
+    default=5,
+    show_default=True,
+    metavar="SECONDS",
+    help="A voter that has not fetched or caught up for this time has a problem.",
+)
+@_connected
+def list_problems(silent_after: float, **options: Any) -> int:
+    """Show what is wrong with the cluster: which node, what, and what to do.
+
+    It asks the quorum for its voters and registrations, tries the addresses of the voters, compares
+    the versions of the nodes, and looks for reassignments that wait for a broker. Brokers are seen
+    with --bootstrap-server only. The exit code is 1 if there is a problem.
+    """
+    from quorate.cli.tools.cluster_problems import json_rows, problems, text_lines
+
+    with _open(options) as admin:
+        found = problems(admin, int(silent_after * 1000))
+    if options["as_json"]:
+        print_json(json_rows(found))
+    else:
+        click.echo("\n".join(text_lines(found)) if found else "No problem is visible.")
+    return 1 if found else 0
 
 
 @cluster.command("events", context_settings=CONTEXT)

@@ -44,8 +44,10 @@ STATES: Final = {
 }
 
 
-def registrations(admin: Admin) -> list[RegisteredNode]:
+def registrations(admin: Admin, silent_after_ms: int = SILENT_AFTER_MS) -> list[RegisteredNode]:
     """The brokers or the controllers, as the bootstrap list is, in order of ids.
+
+    A node without a Fetch for `silent_after_ms` counts as gone.
 
     Raises UnsupportedVersionError for brokers before Kafka 4.0, which do not list fenced brokers.
     """
@@ -53,13 +55,15 @@ def registrations(admin: Admin) -> list[RegisteredNode]:
     cluster = admin.describe_cluster(include_fenced_brokers=not direct)
     quorum = admin.describe_quorum()
     if not direct:
-        return sorted(_brokers(cluster, quorum))
+        return sorted(_brokers(cluster, quorum, silent_after_ms))
     level = admin.describe_features().finalized.get("metadata.version")
     old = level is not None and level < MetadataVersion.IBP_4_4_IV2
-    return sorted(_controllers(cluster, quorum, _UPGRADE if old else ""))
+    return sorted(_controllers(cluster, quorum, _UPGRADE if old else "", silent_after_ms))
 
 
-def _brokers(cluster: ClusterDescription, quorum: QuorumInfo) -> list[RegisteredNode]:
+def _brokers(
+    cluster: ClusterDescription, quorum: QuorumInfo, silent_after_ms: int
+) -> list[RegisteredNode]:
     fetched = {row.key.id: row for row in quorum.observers}
     rows = []
     for node_id, node in cluster.nodes.items():
@@ -67,7 +71,7 @@ def _brokers(cluster: ClusterDescription, quorum: QuorumInfo) -> list[Registered
         state, remedy = "active", None
         if node.is_fenced:
             state = "fenced"
-            if last is None or not is_live(quorum, last):
+            if last is None or not is_live(quorum, last, silent_after_ms):
                 state = "ghost"
                 remedy = f"quorate cluster unregister --id {node_id}"
         last_ms = -1 if last is None else last.last_fetch_ms
@@ -81,7 +85,7 @@ def needs_upgrade(rows: list[RegisteredNode]) -> bool:
 
 
 def _controllers(
-    cluster: ClusterDescription, quorum: QuorumInfo, first: str
+    cluster: ClusterDescription, quorum: QuorumInfo, first: str, silent_after_ms: int
 ) -> list[RegisteredNode]:
     """`first`: the command that must come before the removal of a ghost; empty for none."""
     voters = {row.key.id: row for row in quorum.voters}
@@ -89,7 +93,7 @@ def _controllers(
     rows = []
     for node_id, node in cluster.nodes.items():
         last = voters.get(node_id) or observers.get(node_id)
-        live = last is not None and is_live(quorum, last)
+        live = last is not None and is_live(quorum, last, silent_after_ms)
         state, remedy = "voter" if node_id in voters else "observer", None
         if node_id in voters and not live:
             state, remedy = "silent", _removal(voters[node_id].key)
@@ -106,11 +110,11 @@ def _removal(key: ReplicaKey) -> str:
     return f"quorate metadata-quorum remove-controller -i {key.id} -d {directory}"
 
 
-def is_live(quorum: QuorumInfo, row: ReplicaStatus) -> bool:
+def is_live(quorum: QuorumInfo, row: ReplicaStatus, silent_after_ms: int) -> bool:
     """Whether the replica is the leader, or fetched from it a short while ago."""
     if row.key.id == quorum.leader_id:
         return True
-    return quorum.leader.last_fetch_ms - row.last_fetch_ms <= SILENT_AFTER_MS
+    return quorum.leader.last_fetch_ms - row.last_fetch_ms <= silent_after_ms
 
 
 def json_rows(rows: list[RegisteredNode]) -> list[dict[str, Any]]:
