@@ -11,7 +11,7 @@ from quorate.server.metrics import ALL_METRICS
 DOCS = Path(__file__).parents[2] / "docs"
 RULES = yaml.safe_load((DOCS / "alerts.yml").read_text())["groups"][0]["rules"]
 EXPRESSION = re.compile(
-    r"(?:(?P<open>\()?(?P<total>sum|max)\((?P<gauge>\w+)\)(?P<zero> or vector\(0\))?(?(open)\))"
+    r"(?:(?P<open>\()?(?P<total>sum|max|min)\((?P<gauge>\w+)\)(?P<zero> or vector\(0\))?(?(open)\))"
     r"|increase\((?P<counter>\w+)\[(?P<range>\d+)m\]\))"
     r" (?P<operator>[<>]) (?P<bound>\d+)"
 )
@@ -44,7 +44,7 @@ class Alert:
             values = [values[-1] - values[0] for values in present]
         else:
             newest = [values[-1] for values in present]
-            total = sum if parts["total"] == "sum" else max
+            total = {"sum": sum, "max": max, "min": min}[parts["total"]]
             values = [total(newest)] if newest else [0.0] if parts["zero"] else []
         bound = float(parts["bound"])
         holds = any(v < bound if parts["operator"] == "<" else v > bound for v in values)
@@ -69,9 +69,10 @@ def test_a_rule_fires_and_clears(rule):
             return 5.0 if at < begin else 5.0 + bad
         return bad if begin <= at < end else good
 
+    other = 7.0 if is_counter else good if alert.parts["total"] == "min" else 0.0
     nodes = [
         [(at, value(at)) for at in range(0, stop, 5)],
-        [(at, 0.0 if not is_counter else 7.0) for at in range(0, stop, 5)],
+        [(at, other) for at in range(0, stop, 5)],
     ]
     fired = [at for at in range(0, stop, 5) if alert.fires(at, nodes)]
     assert fired, "it never fires"

@@ -44,7 +44,7 @@ _USED_OAUTH: Final = tuple(
         "token.endpoint.url",
     )
 )
-_USED: Final = frozenset(
+USED_KEYS: Final = frozenset(
     (
         *(ENABLED, CONTROLLER_MECHANISM, MAX_REAUTH, MAX_RECEIVE, FAILURE_DELAY),
         *(_HANDLER, *_CLASSES, *_USED_OAUTH),
@@ -108,12 +108,12 @@ class SaslSettings:
 
 def is_known(key: str) -> bool:
     """Whether a node uses the key: of SASL, alone or for one listener or mechanism."""
-    if key in _USED:
+    if key in USED_KEYS:
         return True
     found = _LISTENER.fullmatch(key)
     if found is None:
         return False
-    return found["key"] in _USED or found["key"] == JAAS or key.endswith(f".{JAAS}")
+    return found["key"] in USED_KEYS or found["key"] == JAAS or key.endswith(f".{JAAS}")
 
 
 def sasl_settings(
