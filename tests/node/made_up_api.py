@@ -1,6 +1,7 @@
-"""A made-up write API: all that a new API takes is one file like this and one row of the table.
+"""A made-up write API of a key that nobody else has: its messages, its decision and its row.
 
-A CreateTopics request is the command: the names of its topics say what to write and how.
+All that a new API takes is a file like this and one row of the table. The name in the request says
+what to write and how.
 """
 
 from __future__ import annotations
@@ -10,17 +11,34 @@ from quorate.controller.context import Context
 from quorate.controller.head import Head
 from quorate.controller.result import ApiError, Decision, Result, Steps, WriteOperation
 from quorate.formats.records import ConfigRecord
-from quorate.node.api_row import ALTER, BULK_REQUEST_BYTES, ApiRow, Kind
-from quorate.wire.messages import CreateTopicsRequest, CreateTopicsResponse
+from quorate.node.api_row import ALTER, BULK_REQUEST_BYTES, ApiRow, Audit, Kind
+from quorate.wire.registry import Api
+from quorate.wire.schema import Message, boolean, int16, int32, string
 
-KEY = 19
+KEY = 9000
 METRICS = 16
 """ConfigRecords of client metrics are written: no node objects to any name."""
 
 
-def command(name: str, count: int = 1, *, validate_only: bool = False) -> CreateTopicsRequest:
-    topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=count)
-    return CreateTopicsRequest(topics=[topic], validate_only=validate_only, timeout_ms=500)
+class MadeUpRequest(Message, kind="request", key=KEY, versions=(0, 2), flexible=1):
+    """Without a name it asks for nothing."""
+
+    name: str | None = string(nullable=0, default=None)
+    count: int = int32()
+    validate_only: bool = boolean()
+    timeout_ms: int = int32(default=500)
+
+
+class MadeUpResponse(Message, kind="response", key=KEY, versions=(0, 2), flexible=1):
+    """The error of the whole request; the text also of a success."""
+
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable=0, default=None)
+
+
+def command(name: str, count: int = 1, *, validate_only: bool = False) -> MadeUpRequest:
+    return MadeUpRequest(name=name, count=count, validate_only=validate_only)
 
 
 def records_of(name: str, count: int) -> list[ConfigRecord]:
@@ -30,17 +48,13 @@ def records_of(name: str, count: int) -> list[ConfigRecord]:
     ]
 
 
-def respond(text: str | None, error: ErrorCode = ErrorCode.NONE) -> CreateTopicsResponse:
-    result = CreateTopicsResponse.CreatableTopicResult(error_code=error, error_message=text)
-    return CreateTopicsResponse(topics=[result])
+def respond(text: str | None, error: ErrorCode = ErrorCode.NONE) -> MadeUpResponse:
+    return MadeUpResponse(error_code=error, error_message=text)
 
 
-def decide(
-    head: Head, request: CreateTopicsRequest, context: Context
-) -> Decision[CreateTopicsResponse]:
+def decide(head: Head, request: MadeUpRequest, context: Context) -> Decision[MadeUpResponse]:
     """`known`, `refused`, `broken`, `slow` and `parts` are commands; all else is atomic."""
-    topic = request.topics[0]
-    name, count = topic.name, topic.num_partitions
+    name, count = request.name or "", request.count
     known = sum(len(v) for k, v in head.image.configs.items() if k.type == METRICS)
     if name == "refused":
         raise ApiError(ErrorCode.POLICY_VIOLATION, "refused")
@@ -53,7 +67,7 @@ def decide(
     return Result(records_of(name, count), respond(f"{known} before"), atomic=name != "parts")
 
 
-def slowly(name: str, count: int, known: int) -> Steps[CreateTopicsResponse]:
+def slowly(name: str, count: int, known: int) -> Steps[MadeUpResponse]:
     found = []
     for record in records_of(name, count):
         found.append(record)
@@ -61,17 +75,26 @@ def slowly(name: str, count: int, known: int) -> Steps[CreateTopicsResponse]:
     return Result(found, respond(f"{known} before"))
 
 
-def failed(
-    request: CreateTopicsRequest, error: ErrorCode, message: str | None
-) -> CreateTopicsResponse:
+def failed(request: MadeUpRequest, error: ErrorCode, message: str | None) -> MadeUpResponse:
     return respond(message, error)
 
 
-def empty(request: CreateTopicsRequest) -> CreateTopicsResponse | None:
-    return None if request.topics else CreateTopicsResponse()
+def empty(request: MadeUpRequest) -> MadeUpResponse | None:
+    return None if request.name else MadeUpResponse()
 
 
 OPERATION = WriteOperation(
     "MadeUp", decide, failed, empty, timeout_ms=lambda request: request.timeout_ms
 )
-ROW = ApiRow(KEY, "MadeUp", Kind.WRITE, None, OPERATION, BULK_REQUEST_BYTES, ALTER)
+ROW = ApiRow(
+    KEY,
+    "MadeUp",
+    Kind.WRITE,
+    None,
+    OPERATION,
+    BULK_REQUEST_BYTES,
+    ALTER,
+    forwardable=True,
+    audit=Audit.CHANGES,
+)
+API = Api(KEY, "MadeUp", MadeUpRequest, MadeUpResponse, 0, 2, 1)

@@ -1,26 +1,35 @@
 """The write path of three controllers, through a made-up API: decided, committed, answered, lost."""
 
+import struct
+from dataclasses import replace
+
 import pytest
 
-from node.made_up_api import KEY, METRICS, ROW, command
+from node.made_up_api import API, KEY, METRICS, ROW, MadeUpRequest, command
+from node.test_apis import envelope
 from node.world import World
 from quorate.base.errors import ErrorCode
 from quorate.base.notes import Fault
 from quorate.controller.result import MAX_RECORDS, PAUSE_EVERY
 from quorate.formats.batch import iter_batches
+from quorate.node.api_row import BULK_REQUEST_BYTES
 from quorate.node.apis import API_TABLE, served
+from quorate.node.request_limits import check_size
 from quorate.node.write_queue import SHUTTING_DOWN
 from quorate.raft import inputs
+from quorate.security.authorizer import AuthorizerConfig
+from quorate.wire.errors import WireError
+from quorate.wire.header import decode_response
 from quorate.wire.messages import (
     AlterClientQuotasRequest,
     ApiVersionsRequest,
-    CreateTopicsRequest,
     DeleteTopicsRequest,
     DescribeClusterRequest,
     ElectLeadersRequest,
     EnvelopeResponse,
     IncrementalAlterConfigsRequest,
 )
+from quorate.wire.registry import APIS
 
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
 NO_CONTROLLER = "No controller appears to be active."
@@ -28,6 +37,8 @@ NO_CONTROLLER = "No controller appears to be active."
 
 @pytest.fixture(autouse=True)
 def _row(monkeypatch):
+    known = APIS._known  # type: ignore[attr-defined]  # of each message that was imported
+    monkeypatch.setitem(known, KEY, API)
     monkeypatch.setitem(API_TABLE, KEY, ROW)
     served.cache_clear()
     yield
@@ -59,7 +70,7 @@ def written(image, name):
 
 
 def said(response):
-    return response.topics[0].error_code, response.topics[0].error_message
+    return response.error_code, response.error_message
 
 
 def cut_off(world, leader):
@@ -72,7 +83,41 @@ def controller(node):
 
 # -- commit --------------------------------------------------------------------------------------
 def test_the_row_alone_makes_it_an_api(world):
-    assert KEY in {api.api_key for api in world.ask(1, HELLO).api_keys}
+    found = [api for api in world.ask(1, HELLO).api_keys if api.api_key == KEY]
+    assert [(api.min_version, api.max_version) for api in found] == [(0, 2)]
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_each_version_of_it_is_served(world, leader, version):
+    assert said(world.ask(leader.node_id, command("a"), version)) == (ErrorCode.NONE, "0 before")
+
+
+def test_the_row_says_how_long_its_requests_may_be():
+    frame = struct.pack(">hhi", KEY, 2, 7).ljust(BULK_REQUEST_BYTES + 1, b"\0")
+    with pytest.raises(WireError, match="a request of MadeUp has 1048576 bytes at most here"):
+        check_size(frame)
+    check_size(frame[:BULK_REQUEST_BYTES])
+
+
+@pytest.mark.parametrize("forwardable", [True, False])
+def test_the_row_says_whether_a_broker_may_forward_it(world, leader, monkeypatch, forwardable):
+    monkeypatch.setitem(API_TABLE, KEY, replace(ROW, forwardable=forwardable))
+    got = world.ask(leader.node_id, envelope(command("a"), 2))
+    if not forwardable:
+        assert (got.error_code, got.response_data) == (ErrorCode.INVALID_REQUEST, None)
+        return
+    assert got.error_code == ErrorCode.NONE
+    assert said(decode_response(got.response_data, KEY, 2)[1]) == (ErrorCode.NONE, "0 before")
+
+
+def test_the_row_says_whom_an_authorizer_lets_in():
+    world = World(authorizer=AuthorizerConfig(super_users=frozenset({"User:ANONYMOUS"})))
+    world.run_until(
+        lambda: world.active and set(world.active.image.cluster.controllers) == {1, 2, 3}
+    )
+    answer = world.ask(world.active.node_id, command("a"), principal="User:ann")
+    assert said(answer)[0] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert said(world.ask(world.active.node_id, command("a")))[0] == ErrorCode.NONE
 
 
 def test_a_write_is_answered_when_it_is_committed(world, leader):
@@ -141,7 +186,7 @@ def test_a_refusal_waits_for_nothing_and_writes_nothing(world, leader):
 
 def test_an_empty_request_succeeds_at_once_on_every_node(world):
     for node in world.alive:
-        assert world.ask(node.node_id, CreateTopicsRequest()).topics == []
+        assert said(world.ask(node.node_id, MadeUpRequest())) == (ErrorCode.NONE, None)
         assert world.ask(node.node_id, AlterClientQuotasRequest()).entries == []
 
 
@@ -179,7 +224,6 @@ def test_lost_leadership_fails_every_write_and_reverts_the_head(world, leader):
 
 def test_a_write_in_an_envelope_sends_the_broker_to_the_next_controller(world, leader):
     """As `RequestChannel.buildResponse`: NOT_CONTROLLER anywhere in the inner response."""
-    from node.test_apis import envelope
     from node.test_controllers_together import quota
 
     world.cut.add(leader.node_id)

@@ -86,15 +86,17 @@ from quorate.wire.messages import (
     SaslAuthenticateResponse,
     SaslHandshakeResponse,
 )
-from quorate.wire.registry import APIS, CONTROLLER_API_VERSIONS
+from quorate.wire.registry import APIS
 from quorate.wire.schema import Message
 
 
 def _api_versions(host: NodeView, call: Call) -> Message:
     message = call.request.message
     if message is None:
-        low, high = CONTROLLER_API_VERSIONS[18]
-        own = ApiVersionsResponse.ApiVersion(api_key=18, min_version=low, max_version=high)
+        _, low, high = next(api for api in served() if api[0] == call.request.api_key)
+        own = ApiVersionsResponse.ApiVersion(
+            api_key=call.request.api_key, min_version=low, max_version=high
+        )
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
     assert isinstance(message, ApiVersionsRequest)
     version = call.request.version
@@ -445,4 +447,5 @@ API_TABLE: Final[dict[int, ApiRow]] = {row.key: row for row in ROWS}
 @cache
 def served() -> tuple[tuple[int, int, int], ...]:
     """(API key, lowest, highest version) of every row, by key: what ApiVersions advertises."""
-    return tuple((key, *CONTROLLER_API_VERSIONS[key]) for key in sorted(API_TABLE))
+    found = (APIS[key] for key in sorted(API_TABLE))
+    return tuple((api.key, api.min_version, api.max_version) for api in found)
