@@ -115,7 +115,7 @@ class LeaderDutyCheck:
         leadership = (model.incarnation, state.election.epoch, -1 if newest is None else newest.end)
         if newest is not None and newest is not self._checked_voters.get(model.id):
             self._check_not_removed(model, newest)
-        patience: float = _LATEST * state.config.fetch_timeout_ms
+        patience = float(_LATEST * state.config.fetch_timeout_ms)
         still = state.now - self._stepped.get(model.id, state.now)
         self._stepped[model.id] = state.now
         if not state.durable.election_is_durable:
