@@ -3,8 +3,8 @@
 Interprets `raft`, `replica`, `storage`, `node` and `embed` with a counter at each condition: `if`,
 `while`, conditional expressions, conditions of comprehensions, cases of `match` and `except`. It runs
 the unit tests of these packages, then seeds of the simulator, each part in a process of its own. A part
-that is done is kept in `build/guards`, so an interrupted run goes on where it stopped; a change of the
-sources begins anew. Exit code 1 where a branch is neither taken nor justified.
+that is done is kept in `build/guards`, so an interrupted run goes on where it stopped; changed sources
+begin anew, changed tests are run again. Exit code 1 where a branch is neither taken nor justified.
 
 A comment `# unreached: WHY` in the line of the branch, or alone in the line before it, justifies it.
 """
@@ -237,7 +237,7 @@ def seen_in(folder: Path, wanted: Sequence[tuple[str, tuple[str, ...]]]) -> set[
     folder.mkdir(parents=True, exist_ok=True)
     found: set[tuple[Any, ...]] = set()
     for name, words in wanted:
-        out = folder / f"{name}.json"
+        out = folder / f"{name}{suffix(words)}.json"
         if not out.exists():
             print(f"{name} ...", file=sys.stderr, flush=True)
             command = [sys.executable, "-P", __file__, "--part", str(out), *words]
@@ -252,8 +252,24 @@ def sources() -> list[Path]:
 
 
 def digest() -> str:
-    """Of what is instrumented: a state of other sources is of no use."""
-    return hashlib.sha256(b"".join(file.read_bytes() for file in sources())).hexdigest()[:16]
+    """Of what is instrumented: a state of other code, or of code at other places, is of no use.
+
+    A comment at the end of a line changes neither.
+    """
+    trees = (ast.dump(ast.parse(file.read_text()), include_attributes=True) for file in sources())
+    return hashlib.sha256("".join(trees).encode()).hexdigest()[:16]
+
+
+def suffix(words: Sequence[str]) -> str:
+    """Of the file of a part: another one where its tests have changed; empty for seeds."""
+    if words[0] != "tests":
+        return ""
+    files = [
+        file
+        for path in map(ROOT.joinpath, words[1:])
+        for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])
+    ]
+    return "-" + hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
 
 
 def never_taken(seen: set[tuple[Any, ...]]) -> list[Branch]:

@@ -56,7 +56,7 @@ class MemberViolationError(Exception):
     """An invariant is violated."""
 
 
-class Ledger:
+class EntryHistory:
     """The program's state machine: all entries with their offsets."""
 
     def __init__(self, world: MemberWorld, node_id: int) -> None:
@@ -100,7 +100,7 @@ class SimulatedMember:
     cluster: str
     key: ReplicaKey
     storage: MemoryStorage
-    ledger: Ledger
+    history: EntryHistory
     node: EmbeddedNode | None = None
     disk: DiskWriter | None = None
     turn: int = 0
@@ -190,8 +190,8 @@ class MemberWorld:
             writer.append(data)
         writer.freeze()
         storage.close()
-        ledger = Ledger(self, node_id)
-        self.members[node_id] = SimulatedMember(node_id, cluster, _key(node_id), storage, ledger)
+        history = EntryHistory(self, node_id)
+        self.members[node_id] = SimulatedMember(node_id, cluster, _key(node_id), storage, history)
 
     def start(self, member: SimulatedMember) -> None:
         if member.node is not None or member.fault is not None:
@@ -210,10 +210,10 @@ class MemberWorld:
             fetch_max_wait_ms=60,
             snapshot_max_bytes=1000,
         )
-        member.ledger = Ledger(self, member.id)
+        member.history = EntryHistory(self, member.id)
         clock_rng = Prng(self.rng.below(1 << 30), "clock")
         # Some entries seem slow: a step then stops within a batch.
-        machine = OpaqueMachine(member.ledger, lambda: clock_rng.below(3) * 0.006)
+        machine = OpaqueMachine(member.history, lambda: clock_rng.below(3) * 0.006)
         policy = SnapshotPolicy(700, 1 << 40, 700, 1 << 40, 300)
         random = Prng(self.rng.below(1 << 30), "replica").random
         limits = MemoryLimits(tail=200, slice=6, reads=4000)
@@ -298,7 +298,7 @@ class MemberWorld:
             self.coverage["a snapshot was loaded"] += 1
         if was_loading and any(type(item).__name__ == "Installed" for item in happened):
             self.coverage["a load was interrupted by a newer snapshot"] += 1
-        if member.id == FOREIGN and member.ledger.entries:
+        if member.id == FOREIGN and member.history.entries:
             self.violated("the foreign member applies our entries")
 
     # -- disks --------------------------------------------------------------------------------
@@ -392,13 +392,13 @@ class MemberWorld:
         if operation is None:
             return
         if operation.entry is None:
-            have = {text for _, text in member.ledger.entries}
+            have = {text for _, text in member.history.entries}
             if not have.issuperset(self.acknowledged[: operation.acknowledged]):
                 self.violated(f"{member.id} reads without an entry that was acknowledged before")
             self.coverage["a read after a barrier"] += 1
             return
         mine = (outcome.base_offset, operation.entry)
-        if result is None or member.ledger.entries[int(str(result)) - 1] != mine:
+        if result is None or member.history.entries[int(str(result)) - 1] != mine:
             self.violated(f"{member.id} answers {operation.entry} with the result {result}")
         self.acknowledged.append(operation.entry)
 
@@ -447,7 +447,7 @@ class MemberWorld:
             return 2 * sum(m.fault is not None for m in ours) > len(ours)
         return all(
             m.node is not None
-            and {text for _, text in m.ledger.entries}.issuperset(self.acknowledged)
+            and {text for _, text in m.history.entries}.issuperset(self.acknowledged)
             for m in ours
         )
 

@@ -44,7 +44,7 @@ def test_a_foreign_member_gets_nothing_and_a_lone_voter_wins_nothing_of_ours() -
     world = MemberWorld(7)
     world.run()
     foreign = world.members[FOREIGN]
-    assert foreign.node is not None and foreign.ledger.entries == []
+    assert foreign.node is not None and foreign.history.entries == []
     for member in world.members.values():
         if member.id != FOREIGN:
             assert member.node is not None

@@ -1,0 +1,140 @@
+"""What storage does where a system call fails, and where bytes are not what they must be.
+
+`make guards` found that neither a test nor a world came here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from quorate.base.errors import InvariantError
+from quorate.base.ids import OffsetAndEpoch
+from quorate.formats.batch import encode_batch
+from quorate.formats.files import PARTITION_DIRECTORY
+from quorate.raft.durable import DurabilityTracker
+from quorate.raft.log_index import LogIndex
+from quorate.raft.values import ControlState, RecoveredLog
+from quorate.raft.voters import VoterSet
+from quorate.replica.disk_jobs import AppendBatches, DiskFailed, Write, WriteSnapshot
+from quorate.replica.disk_worker import DiskWriter
+from quorate.replica.tail import Tail
+from quorate.storage.api import AppendedBatch, StorageError
+from quorate.storage.disk import OsDisk
+from quorate.storage.memory import MemoryDisk, MemoryStorage
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> OsDisk:
+    found = OsDisk(tmp_path)
+    found.lock()
+    return found
+
+
+def test_a_write_that_makes_no_progress_fails(
+    disk: OsDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = disk.open("x", create=True)
+    counts = iter([1, 2, 0])
+    monkeypatch.setattr(os, "pwrite", lambda *_: next(counts))
+    with pytest.raises(StorageError, match=r"cannot write .*x: nothing more was written"):
+        file.write_at(0, b"12345")
+
+
+@pytest.mark.parametrize(
+    ("call", "act"),
+    [
+        ("ftruncate", lambda disk, file: file.truncate(0)),
+        ("listdir", lambda disk, file: disk.names()),
+        ("replace", lambda disk, file: disk.rename("x", "y")),
+        ("unlink", lambda disk, file: disk.remove("x")),
+        ("chmod", lambda disk, file: disk.set_read_only("x")),
+    ],
+)
+def test_a_failed_call_names_its_file(
+    disk: OsDisk, monkeypatch: pytest.MonkeyPatch, call: str, act: object
+) -> None:
+    file = disk.open("x", create=True)
+
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, call, fails)
+    with pytest.raises(StorageError, match=rf"{PARTITION_DIRECTORY}.*: Input/output error"):
+        act(disk, file)  # type: ignore[operator]
+
+
+def test_a_lock_that_the_system_refuses_for_another_reason_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lockf(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.lockf", lockf)
+    with pytest.raises(StorageError, match=r"cannot lock .*: No locks available"):
+        OsDisk(tmp_path).lock()
+
+
+def test_unlocking_twice_is_harmless(disk: OsDisk) -> None:
+    disk.unlock()
+    disk.unlock()
+    disk.lock()
+
+
+def test_a_missing_file_in_memory_is_a_storage_error() -> None:
+    with pytest.raises(StorageError, match=r"cannot open memory/.*x: No such file"):
+        MemoryDisk().open("x")
+
+
+def test_bytes_that_are_no_batches_are_no_snapshot() -> None:
+    storage = MemoryStorage()
+    storage.open()
+    writer = storage.create_snapshot(OffsetAndEpoch(1, 1))
+    sound = encode_batch(0, 1, 1000, [b"value"])
+    with pytest.raises(InvariantError, match="bytes for a snapshot are not sound"):
+        writer.append(sound[:-1] + bytes([sound[-1] ^ 1]))
+    writer.abort()
+
+
+# -- the replica's part ------------------------------------------------------------------------
+def test_nothing_is_looked_at_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = MemoryStorage()
+    storage.open()
+    writer = DiskWriter(storage)
+    data = encode_batch(5, 1, 1000, [b"value"])
+    storage.close()
+    (failed,) = writer.perform([Write(1, (AppendBatches((AppendedBatch(5, 5, 1, data),)),))])
+    assert isinstance(failed, DiskFailed)
+    assert writer.look() == [] and writer.perform([Write(2, ())]) == []
+
+
+def test_a_snapshot_is_no_job_of_the_log_s_writer() -> None:
+    storage = MemoryStorage()
+    storage.open()
+    job = WriteSnapshot(OffsetAndEpoch(1, 1), 0, ControlState(0, ()), [], 0)
+    with pytest.raises(AssertionError, match="written beside the log"):
+        DiskWriter(storage).perform([job])
+
+
+def test_an_empty_tail_starts_at_its_end() -> None:
+    assert Tail(7, 100).start_offset == 7
+
+
+# -- the core's part ------------------------------------------------------------------------------
+def test_an_install_keeps_newer_snapshots() -> None:
+    ids = (OffsetAndEpoch(3, 1), OffsetAndEpoch(9, 2))
+    index = LogIndex(RecoveredLog(0, 9, ((1, 0),), ids, None, ()))
+    index.install(OffsetAndEpoch(5, 1))
+    assert index.snapshots == [OffsetAndEpoch(5, 1), OffsetAndEpoch(9, 2)]
+
+
+def test_a_durable_log_is_not_stalled() -> None:
+    tracker = DurabilityTracker(3)
+    assert tracker.log_stalled_since_ms(77) == 77
+
+
+def test_a_voter_set_equals_voter_sets_only() -> None:
+    assert VoterSet() == VoterSet() and VoterSet() != () and VoterSet() != 0
