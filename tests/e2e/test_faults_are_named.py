@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import trustme
+from quorate.cli.quickstart.played_broker import PlayedBroker, in_state, play_until, start
 
 from e2e import faulty_node
 from e2e.test_metrics_page import ask, scrape
@@ -24,7 +25,6 @@ from interop.process import QUORATE, run_tool
 from quorate.base.ids import Address
 from quorate.broker.lifecycle import BrokerState
 from quorate.cli.json_schemas import schema_of
-from quorate.cli.quickstart.played_broker import PlayedBroker, in_state, play_until, start
 from quorate.cli.tools import cluster_problems
 from quorate.client import Admin
 from quorate.client.admin.reassignments import PartitionName

@@ -8,8 +8,7 @@ and bytes that are not a request close it. These limits protect the node:
 - quotas of clients (`InboundConnection.mute`);
 - requests per connection and step (MAX_REQUESTS_PER_STEP) and without a response (_MAX_UNANSWERED):
   beyond them the connection is throttled, i.e. not read;
-- time and bytes before a connection is authenticated (`ListenerSecurity`), and how many begin in each
-  turn of the loop (`Turnstile`);
+- time and bytes before the authentication (`ListenerSecurity`), which few begin at once (`Turnstile`);
 - bytes of requests that are incomplete or wait (`Acceptor.account`), and of responses that the client
   does not read (`Acceptor.close_largest_unsent`): beyond them the largest connection is closed.
 """
@@ -176,10 +175,8 @@ class InboundConnection(asyncio.Protocol):
         authentication = self.authentication
         while self._held and self._transport is not None and not authentication.is_waiting:
             is_request = not authentication.takes(self._held[0])
-            if authentication.is_complete:  # the first login is short, its repetitions are requests
-                if not self._may_hand_over():
-                    break
-            elif is_request:
+            # The first login is short; its repetitions count as requests.
+            if not (self._may_hand_over() if authentication.is_complete else not is_request):
                 break
             frame = self._held.popleft()
             self._held_bytes -= len(frame)
