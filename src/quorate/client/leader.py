@@ -70,7 +70,7 @@ class LeaderDivergedError(LeaderError):
 
 @dataclass(frozen=True, slots=True)
 class Controllers:
-    """The controllers of one cluster, as the caller names them; picklable without `security`."""
+    """The controllers of one cluster, as the caller names them; as picklable as `security`."""
 
     bootstrap: tuple[Address, ...]
     label: str = ""
@@ -80,8 +80,8 @@ class Controllers:
     """How long to wait for a leader."""
     known: tuple[tuple[int, Address], ...] = ()
     """(node id, address) of the controllers that the cluster itself has named."""
-    security: ClientSecurity | None = None
-    """What a connection needs before its first request; None for PLAINTEXT."""
+    security: ClientSecurity | Callable[[], ClientSecurity | None] | None = None
+    """What a connection needs before its first request, or what makes it; None for PLAINTEXT."""
 
     def __str__(self) -> str:
         named = f"{self.label} " if self.label else ""
@@ -128,6 +128,8 @@ class LeaderClient:
         """`leader`: the address to ask first, and its epoch."""
         self.controllers = controllers
         self.cluster_id = controllers.cluster_id
+        given = controllers.security
+        self._security = given() if callable(given) else given
         self._now = monotonic
         self._connection: Connection | None = None
         self._address: Address | None = leader[0] if leader else None
@@ -299,9 +301,7 @@ class LeaderClient:
                 self._address = places[self._next % len(places)]
                 self._next += 1
             connect_ms = min(_CONNECT_MS, self.controllers.timeout_ms)
-            connection = Connection(
-                self._address, self.client_id, connect_ms, self.controllers.security
-            )
+            connection = Connection(self._address, self.client_id, connect_ms, self._security)
             try:
                 self._check_cluster(connection)
             except BaseException:
@@ -350,6 +350,11 @@ class LeaderClient:
         code = ErrorCode.of(response.error_code)
         if code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:
             raise self.wrong_quorum(_no_controller(address))
+        if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            raise self.wrong_quorum(
+                f"{address} refuses DescribeCluster: {code.name} (it needs Alter on Cluster, and the log "
+                "ClusterAction)"
+            )
         if code != ErrorCode.NONE:
             raise NoResponseError(
                 f"{address} cannot name its cluster yet: {response.error_message or code.name}"

@@ -174,7 +174,7 @@ _quorate_command() {
     "quorate pipeline stream")
       commands=''
       flags='--quiet --json --findings-exit-zero --once --fail-fast --help'
-      valued='--warehouse -w --format --master --conf --storage-option --cluster --bootstrap-controllers -b --every --max-records --cluster-id --up-to --timeout --on-silence' ;;
+      valued='--warehouse -w --format --master --conf --storage-option --cluster --bootstrap-controllers -b --command-config --every --max-records --cluster-id --up-to --timeout --on-silence' ;;
     "quorate pipeline history")
       commands=''
       flags='--quiet --json --help'

@@ -547,6 +547,7 @@ complete -c quorate -n '__quorate_at pipeline/stream' -l cluster -r -d 'The logs
 complete -c quorate -n '__quorate_at pipeline/stream' -l findings-exit-zero -d 'Exit with 0 instead of 1 when the job did all its work and has findings'
 complete -c quorate -n '__quorate_at pipeline/stream' -l bootstrap-controllers -r -d 'Live controllers of a cluster'
 complete -c quorate -n '__quorate_at pipeline/stream' -s b -r -d 'Live controllers of a cluster'
+complete -c quorate -n '__quorate_at pipeline/stream' -l command-config -r -d 'Client properties file'
 complete -c quorate -n '__quorate_at pipeline/stream' -l once -d 'Ingest what is committed now, then end'
 complete -c quorate -n '__quorate_at pipeline/stream' -l every -r -d 'Time between the beginnings of two batches'
 complete -c quorate -n '__quorate_at pipeline/stream' -l max-records -r -d 'The largest number of records of a batch'

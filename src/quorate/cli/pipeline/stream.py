@@ -6,6 +6,7 @@ import json
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -42,6 +43,11 @@ if TYPE_CHECKING:
     metavar="[LABEL=]HOST:PORT,...",
     multiple=True,
     help="Live controllers of a cluster; once for each cluster, with any labels.",
+)
+@click.option(
+    "--command-config",
+    metavar="FILE",
+    help="Client properties file: the security of connections to live controllers.",
 )
 @click.option("--once", is_flag=True, help="Ingest what is committed now, then end.")
 @click.option(
@@ -125,6 +131,8 @@ def _options(paths: tuple[str, ...], words: dict[str, Any]) -> dict[str, str]:
                 f"--bootstrap-controllers {text}: each cluster needs a label of its own"
             )
         found[name] = addresses
+    if words["command_config"] is not None:
+        found |= _security_options(words["command_config"])
     for name, word in (
         ("maxOffsetsPerTrigger", "max_records"),
         ("clusterId", "cluster_id"),
@@ -175,3 +183,16 @@ def _lines(summary: FollowSummary) -> list[str]:
     ]
     found += [f"  no answer from: {cluster}" for cluster in summary.silent]
     return found
+
+
+def _security_options(file: str) -> dict[str, str]:
+    """The keys of a client's file about security, references to config providers as they stand."""
+    from quorate.client.security_keys import is_security_key
+    from quorate.config.settings import ConfigError, parse_properties
+
+    try:
+        data = Path(file).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"Cannot read {file}: {error.strerror or error}") from None
+    found = parse_properties(data, file)
+    return {key: one.value for key, one in found.items() if is_security_key(key)}

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from quorate.base.errors import QuorateError
 from quorate.client.config import BootstrapError, client_config
 from quorate.client.leader import Controllers
+from quorate.client.security_keys import SecurityKeys, is_security_key
 from quorate.spark.files.paths import SourceError
 from quorate.spark.source.options import SourceOptions, number, parse_options
 
@@ -55,7 +57,12 @@ class StreamOptions:
 def is_stream_option(name: str) -> bool:
     """Whether only a stream has this option."""
     name = name.lower()
-    return name in _OPTIONS or name == BOOTSTRAP or name.startswith((f"{BOOTSTRAP}.", "clusterid."))
+    return (
+        name in _OPTIONS
+        or name == BOOTSTRAP
+        or name.startswith((f"{BOOTSTRAP}.", "clusterid."))
+        or is_security_key(name)
+    )
 
 
 def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
@@ -84,6 +91,7 @@ def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
 
 def _controllers(options: Mapping[str, str], timeout_ms: int) -> list[Controllers]:
     found = []
+    security = _security(options)
     for name, text in options.items():
         if name != BOOTSTRAP and not name.startswith(f"{BOOTSTRAP}."):
             continue
@@ -93,7 +101,9 @@ def _controllers(options: Mapping[str, str], timeout_ms: int) -> list[Controller
         except BootstrapError as error:
             raise SourceError(f"option {name}: {error}") from None
         id = options.get(f"{_CLUSTER}.{label}" if label else _CLUSTER)
-        found.append(Controllers(addresses, label, id, timeout_ms))
+        found.append(Controllers(addresses, label, id, timeout_ms, security=security))
+    if security is not None and not found:
+        raise SourceError(f"options about security need {BOOTSTRAP}: a path has no connections")
     labels = {controllers.label for controllers in found}
     for name in options:
         if name.startswith("clusterid.") and name[len("clusterid.") :] not in labels:
@@ -101,6 +111,17 @@ def _controllers(options: Mapping[str, str], timeout_ms: int) -> list[Controller
     if len(found) == 1 and found[0].cluster_id is None:
         return [replace(found[0], cluster_id=options.get(_CLUSTER))]
     return sorted(found, key=lambda controllers: controllers.label)
+
+
+def _security(options: Mapping[str, str]) -> SecurityKeys | None:
+    """Of the connections to controllers; an error is one of the driver, before any task."""
+    security = SecurityKeys.of(options, "an option of the source")
+    if security is not None:
+        try:
+            security()
+        except QuorateError as error:
+            raise SourceError(f"option {error}") from None
+    return security
 
 
 def _optional(name: str, options: Mapping[str, str]) -> int | None:
