@@ -41,8 +41,7 @@ from quorate.server.credentials import Credentials, read_local
 from quorate.server.descriptors import max_connections_for, raise_limit, soft_limit
 from quorate.server.driver import Driver, present
 from quorate.server.limits import ConnectionLimits
-from quorate.server.loggers import PythonLoggers
-from quorate.server.logs import LOG, level_of
+from quorate.server.logs import LOG, PythonLoggers, level_of
 from quorate.server.meters import Meters
 from quorate.server.node_security import NodeSecurity
 from quorate.server.policies import alter_config_policy, create_topic_policy
