@@ -14,7 +14,6 @@ from quorate.config_definitions.definition import (
     is_supported,
     topic_configs,
 )
-from quorate.config_definitions.documentation import documentation
 from quorate.config_definitions.values import (
     ConfigValueError,
     parse,
@@ -22,6 +21,7 @@ from quorate.config_definitions.values import (
     text_of,
     to_text,
 )
+from quorate.controller.config_reads import documentation
 
 ALL = (topic_configs, group_configs, client_metrics_configs, broker_configs, broker_quotas)
 

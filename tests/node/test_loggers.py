@@ -9,8 +9,7 @@ from node.world import World
 from quorate.base.errors import ErrorCode
 from quorate.controller.config_changes import Operation
 from quorate.metadata.image import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, ConfigResource
-from quorate.server.loggers import PythonLoggers
-from quorate.server.logs import LOGGERS
+from quorate.server.logs import LOGGERS, PythonLoggers
 from quorate.wire.messages import IncrementalAlterConfigsRequest
 
 SET, DELETE, APPEND, SUBTRACT = Operation

@@ -7,10 +7,12 @@ Kafka does not serve ListConfigResources).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
 from typing import Final
 
 from quorate.base.errors import ErrorCode
-from quorate.config_definitions.documentation import documentation
 from quorate.config_definitions.java_text import parse_integer
 from quorate.controller.config_descriptions import (
     Description,
@@ -56,6 +58,25 @@ _LISTED: Final = (
     TOPIC_RESOURCE,
 )
 """Types of resources, in the order in which Kafka lists them."""
+_SENTENCES: Final[Mapping[int, tuple[str, ...]]] = {
+    TOPIC_RESOURCE: ("topics",),
+    GROUP_RESOURCE: ("groups",),
+    CLIENT_METRICS_RESOURCE: ("client_metrics",),
+    BROKER_RESOURCE: ("broker_logs", "broker_coordinators", "broker_security", "broker_nodes"),
+}
+"""The modules of `sentences`, by type of resource."""
+
+
+@cache
+def documentation(resource_type: int) -> Mapping[str, str]:
+    """What each config is for, by its name; empty for a type without configs of its own."""
+    found = {}
+    for module in _SENTENCES.get(resource_type, ()):
+        text: str = import_module(f"quorate.config_definitions.sentences.{module}").SENTENCES
+        for line in text.splitlines():
+            name, _, sentence = line.partition(": ")
+            found[name] = sentence
+    return MappingProxyType(found)
 
 
 def describe_configs(

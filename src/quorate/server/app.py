@@ -45,8 +45,7 @@ from quorate.server.descriptors import max_connections_for, raise_limit, soft_li
 from quorate.server.driver import Driver, present
 from quorate.server.limits import ConnectionLimits
 from quorate.server.log_verification import verify_log
-from quorate.server.loggers import PythonLoggers
-from quorate.server.logs import LOG, level_of
+from quorate.server.logs import LOG, PythonLoggers, level_of
 from quorate.server.meters import Meters
 from quorate.server.node_security import NodeSecurity
 from quorate.server.policies import alter_config_policy, create_topic_policy

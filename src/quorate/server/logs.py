@@ -8,9 +8,11 @@ import logging
 import re
 import sys
 import time
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from quorate.base.notes import Fault, Warn
+from quorate.node.loggers import ROOT_LOGGER
 
 LOG: Final = logging.getLogger("quorate")
 LOGGERS: Final = (LOG, logging.getLogger("asyncio"))
@@ -111,3 +113,37 @@ def configure(node_id: int | None, style: Format = "human", level: str = "INFO")
     LOG.setLevel(level)
     logging.getLogger().setLevel(level)  # of a logger whose own level a client takes away
     logging.getLogger("asyncio").setLevel(logging.WARNING)
+
+
+_TO_PYTHON: Final = {
+    "FATAL": logging.CRITICAL,
+    "ERROR": logging.ERROR,
+    "WARN": logging.WARNING,
+    "INFO": logging.INFO,
+    "DEBUG": logging.DEBUG,
+    "TRACE": logging.DEBUG // 2,
+}
+"""Kafka's levels, the gravest first."""
+
+
+class PythonLoggers:
+    """Python's loggers that `configure` sets up, and the root logger: clients change their levels."""
+
+    def levels(self) -> Mapping[str, str]:
+        found = {logger.name: logger for logger in (*LOGGERS, logging.getLogger())}
+        return {name: _kafka_level(one.getEffectiveLevel()) for name, one in found.items()}
+
+    def set_level(self, name: str, level: str) -> None:
+        _logger(name).setLevel(_TO_PYTHON[level])
+
+    def unset_level(self, name: str) -> None:
+        _logger(name).setLevel(logging.NOTSET)
+
+
+def _logger(name: str) -> logging.Logger:
+    return logging.getLogger(None if name == ROOT_LOGGER else name)
+
+
+def _kafka_level(level: int) -> str:
+    """The gravest of Kafka's levels at which such a logger still logs nothing graver."""
+    return next((name for name, number in _TO_PYTHON.items() if level >= number), "TRACE")
