@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 import trustme
-from quorate.cli.quickstart.played_broker import PlayedBroker, in_state, play_until, start
 
 from e2e import faulty_node
 from e2e.test_metrics_page import ask, scrape
@@ -25,6 +24,7 @@ from interop.process import QUORATE, run_tool
 from quorate.base.ids import Address
 from quorate.broker.lifecycle import BrokerState
 from quorate.cli.json_schemas import schema_of
+from quorate.cli.quickstart.simulated_broker import QuickstartBroker, in_state, run_until, start
 from quorate.cli.tools import cluster_problems
 from quorate.client import Admin
 from quorate.client.admin.reassignments import PartitionName
@@ -312,10 +312,10 @@ def test_a_ghost_registration(quorum, third):
 
 def test_a_fenced_broker_and_a_stuck_reassignment(quorum, third):
     controllers = [Address(HOST, node.port) for node in quorum.controllers]
-    alive, gone = (PlayedBroker(i, quorum.cluster_id, controllers) for i in (11, 12))
+    alive, gone = (QuickstartBroker(i, quorum.cluster_id, controllers) for i in (11, 12))
     both = (alive, gone)
     start(both)
-    play_until(both, lambda: 1 << 60, lambda: in_state(both, BrokerState.RUNNING))
+    run_until(both, lambda: 1 << 60, lambda: in_state(both, BrokerState.RUNNING))
     ended = threading.Event()
 
     def go_on():

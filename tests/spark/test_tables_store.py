@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from quorate.cli import main
 from quorate.spark.history.timetravel import log_ends
-from quorate.spark.tables import delta
+from quorate.spark.tables import delta, delta_texts
 from quorate.spark.tables.control import ClusterProgress, load_progress, plan_progress
 from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.delta_log import RUNS_PATH
@@ -246,12 +246,12 @@ def test_tables_of_an_earlier_release_get_new_columns_and_texts_without_new_file
 def test_two_jobs_may_give_the_texts_at_once(tmp_path, monkeypatch):
     DeltaTable.create(f"{tmp_path}/gold/topics", TABLES["topics"])
     quicker = [True]
-    real = delta.describe
+    real = delta_texts.describe
 
     def meanwhile(table, path):
         if quicker:
             quicker.pop()
-            open_store(str(tmp_path), "delta")._opened(path)
+            DeltaStore(str(tmp_path))._opened(path)
         real(table, path)
 
     monkeypatch.setattr(delta, "describe", meanwhile)
