@@ -10,8 +10,8 @@ import importlib.util
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NAMES_SHA256 = "fdcb8f3244a89dde78265463afe170ccb3be1c2b348d30acfba641c83fcac9df"
-SCENARIOS = 570
+NAMES_SHA256 = "0fc1df069e7314f43d4142548c95faad674571183c5aeb9b87fff9906a1bfac4"
+SCENARIOS = 590
 AT_LEAST_MAPPED = 0.95
 LEAST_REASON = 40
 

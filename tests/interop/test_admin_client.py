@@ -6,6 +6,7 @@ although Java's client refuses them on controllers.
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from interop.kafka import Quorum
 from interop.process import wait_for
 from quorate.base.errors import ErrorCode
@@ -71,6 +72,11 @@ def is_ours(quorum):
     return quorum.nodes[CONTROLLER].kind == "quorate"
 
 
+@kafka_scenario(
+    "BootstrapControllersIntegrationTest",
+    "putBrokersInBootstrapControllersConfig",
+    "putControllersInBootstrapBrokersConfig",
+)
 def test_brokers_are_no_controllers_and_controllers_no_brokers(admin):
     with pytest.raises(MismatchedEndpointTypeError) as caught:
         admin("controllers", BROKER).describe_cluster()
@@ -82,6 +88,15 @@ def test_brokers_are_no_controllers_and_controllers_no_brokers(admin):
         admin("servers", CONTROLLER).describe_cluster()
 
 
+@kafka_scenario(
+    "BootstrapControllersIntegrationTest",
+    "describeClusterByControllers",
+    "describeCluster",
+    "describeFeaturesByControllers",
+    "describeFeatures",
+    "describeMetadataQuorumByControllers",
+    "describeMetadataQuorum",
+)
 @pytest.mark.parametrize("way", WAYS)
 def test_descriptions(quorum, admin, way):
     client = admin(way)
@@ -97,6 +112,9 @@ def test_descriptions(quorum, admin, way):
     )
 
 
+@kafka_scenario(
+    "BootstrapControllersIntegrationTest", "updateFeaturesByControllers", "updateFeatures"
+)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_feature_that_nobody_has(admin, way):
     try:
@@ -107,6 +125,9 @@ def test_a_feature_that_nobody_has(admin, way):
     assert error.reason.endswith("does not support this feature.")
 
 
+@kafka_scenario(
+    "BootstrapControllersIntegrationTest", "usingBootstrapControllersOnUnsupportedAdminApi"
+)
 def test_calls_that_only_brokers_answer(admin):
     with pytest.raises(UnsupportedEndpointTypeError):
         admin("controllers").describe_log_dirs([BROKER])
@@ -116,6 +137,11 @@ def test_calls_that_only_brokers_answer(admin):
     assert isinstance(admin("servers").list_groups(), tuple)
 
 
+@kafka_scenario(
+    "BootstrapControllersIntegrationTest",
+    "incrementalAlterConfigsByControllers",
+    "incrementalAlterConfigs",
+)
 @pytest.mark.parametrize("way", WAYS)
 def test_configs_of_nodes(admin, way):
     client = admin(way)
@@ -164,6 +190,7 @@ def test_loggers_of_a_controller(admin):
     assert found[known[0]] == "DEBUG"
 
 
+@kafka_scenario("BootstrapControllersIntegrationTest", "aclsByControllers", "acls")
 @pytest.mark.parametrize("way", WAYS)
 def test_acls(admin, way):
     client = admin(way)
