@@ -20,15 +20,17 @@ from quorate.wire.schema import Message
 
 
 def placed(
-    image: Image, count: int, factor: int, context: Context
+    image: Image, count: int, factor: int, context: Context, *, of_new_topic: bool
 ) -> Generator[None, None, list[list[int]]]:
     """Replicas of `count` partitions, each with an active one. Pauses after PAUSE_EVERY of them.
 
-    Raises ApiError (INVALID_REPLICATION_FACTOR).
+    Raises ApiError (INVALID_REPLICATION_FACTOR). The text is longer `of_new_topic`, as Kafka's.
     """
     try:
         places = place(count, factor, usable_brokers(image.cluster, context.liveness), context.rng)
     except ApiError as refused:
+        if not of_new_topic:
+            raise
         text = f"Unable to replicate the partition {factor} time(s): {refused}"
         raise ApiError(refused.error, text) from None
     assignments = []

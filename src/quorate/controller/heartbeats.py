@@ -17,7 +17,7 @@ from quorate.base.notes import Warn
 from quorate.controller.brokers import check_epoch, metadata_version
 from quorate.controller.context import Context
 from quorate.controller.head import Head
-from quorate.controller.liveness import UNKNOWN_OFFSET, BrokerControl, present_state
+from quorate.controller.liveness import UNKNOWN_OFFSET, BrokerControl
 from quorate.controller.replicas import (
     departing_from,
     in_directory,
@@ -43,7 +43,7 @@ def _heartbeat(
     """Checks at once; the changes of many partitions are written in parts."""
     image, liveness = head.image, context.liveness
     broker = check_epoch(image, request.broker_id, request.broker_epoch)
-    before = present_state(broker)
+    before = liveness.present_state(broker)
     state = liveness.next_state(
         broker,
         want_fence=request.want_fence,
@@ -55,13 +55,17 @@ def _heartbeat(
     records: list[Message] = []
     if state is not before and not liveness.is_departing(broker.id):
         records = yield from in_parts(_transition(head, broker, state, context), context)
-    liveness.touch(broker.id, state.is_fenced, request.current_metadata_offset)
     version = metadata_version(image)
     if version.directory_assignment:
         failed = _offline(head, broker, request.offline_log_dirs, context)
         records.extend((yield from in_parts(failed, context)))
     if version.cordoned_log_dirs:
         records.extend(_cordoned(broker, request.cordoned_log_dirs))
+    # What the broker has applied counts again from the heartbeat after a change of its registration
+    # (`ClusterControlManager.replayRegistrationChange`).
+    is_changed = any(isinstance(record, BrokerRegistrationChangeRecord) for record in records)
+    offset = UNKNOWN_OFFSET if is_changed else request.current_metadata_offset
+    liveness.touch(broker.id, state.is_fenced, offset)
     if state is BrokerControl.CONTROLLED_SHUTDOWN:
         liveness.begin_shutdown(broker.id, context.next_offset + len(records) - 1)
     response = BrokerHeartbeatResponse(
@@ -129,7 +133,8 @@ def _offline(
 
 def _cordoned(broker: Broker, directories: list[Uuid] | None) -> Iterator[Message]:
     """Log directories that get no new replicas (KIP-1066). None: the broker does not know yet."""
-    if directories is None or set(directories) == set(broker.cordoned_directories or ()):
+    known = broker.cordoned_directories
+    if directories is None or (known is not None and set(directories) == set(known)):
         return
     yield BrokerRegistrationChangeRecord(
         broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=list(directories)

@@ -122,6 +122,11 @@ class Liveness:
         """A new incarnation of the broker is registered."""
         self.forget(broker_id)
 
+    def amended(self, broker_id: int) -> None:
+        """The incarnation of the broker registered again: its progress counts anew, and a controlled
+        shutdown must be asked for again."""
+        self._progress.pop(broker_id, None)
+
     def forget(self, broker_id: int) -> None:
         """The broker, or its incarnation, is not registered any more."""
         self._progress.pop(broker_id, None)
@@ -167,7 +172,7 @@ class Liveness:
         """
         if self.is_departing(broker.id):
             return BrokerControl.FENCED  # it is unfenced again after the last of its partitions
-        if broker.in_controlled_shutdown and not broker.fenced:
+        if self.present_state(broker) is BrokerControl.CONTROLLED_SHUTDOWN:
             offset = self._of(broker.id).shutdown_offset
             if leads or offset > self._lowest_active_offset(cluster):
                 return BrokerControl.CONTROLLED_SHUTDOWN
@@ -189,18 +194,22 @@ class Liveness:
         offsets = (
             self._of(broker.id).metadata_offset
             for broker in cluster.brokers.values()
-            if not broker.fenced and not broker.in_controlled_shutdown
+            if self.present_state(broker) is BrokerControl.UNFENCED
         )
         return min(offsets, default=_NO_BROKER)
 
+    def present_state(self, broker: Broker) -> BrokerControl:
+        """The state before a heartbeat.
+
+        A controlled shutdown lasts until the broker is fenced. It is not read from the registration, which
+        keeps the flag until the broker registers again: one that is unfenced before that is in service.
+        """
+        if broker.fenced:
+            return BrokerControl.FENCED
+        known = self._progress.get(broker.id)
+        if known is None or known.shutdown_offset == NO_SHUTDOWN:
+            return BrokerControl.UNFENCED
+        return BrokerControl.CONTROLLED_SHUTDOWN
+
     def _of(self, broker_id: int) -> _Progress:
         return self._progress.setdefault(broker_id, _Progress())
-
-
-def present_state(broker: Broker) -> BrokerControl:
-    """The state that the image shows."""
-    if broker.fenced:
-        return BrokerControl.FENCED
-    if broker.in_controlled_shutdown:
-        return BrokerControl.CONTROLLED_SHUTDOWN
-    return BrokerControl.UNFENCED

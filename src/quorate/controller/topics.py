@@ -74,7 +74,6 @@ def _create_topics(
 ) -> Steps[CreateTopicsResponse]:
     """The checks in Kafka's order; a topic that is refused does not affect the others."""
     image = head.image
-    _check_total(request.topics, context.config.num_partitions)
     refusals = _Refusals()
     names = [topic.name for topic in request.topics]
     for name, count in Counter(names).items():
@@ -89,6 +88,8 @@ def _create_topics(
             yield None
         if not may_create_all and not context.may(AclOperation.CREATE, AclResource.TOPIC, name):
             refusals.add(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+    left = [topic for topic in request.topics if topic.name not in refusals]
+    _check_total(left, context.config.num_partitions)
     _check_names(image, names, refusals)
     records: list[Message] = []
     created: dict[str, CreateTopicsResponse.CreatableTopicResult] = {}
@@ -219,7 +220,7 @@ def _assignments(
     asked, factor = topic.num_partitions, topic.replication_factor
     count = config.num_partitions if asked == _BY_DEFAULT else asked
     factor = config.default_replication_factor if factor == _BY_DEFAULT else factor
-    return (yield from placed(image, count, factor, context))
+    return (yield from placed(image, count, factor, context, of_new_topic=True))
 
 
 def _manual_assignments(
@@ -261,12 +262,18 @@ def _created(
     topic_id = partitions[0].topic_id
     if not context.may(AclOperation.DESCRIBE_CONFIGS, AclResource.TOPIC, topic.name):
         error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        return cls(name=topic.name, topic_id=topic_id, topic_config_error_code=error)
+        return cls(
+            name=topic.name,
+            topic_id=topic_id,
+            error_message=None,
+            topic_config_error_code=error,
+        )
     own = {config.name: config.value or "" for config in topic.configs}
     effective = context.configs.effective_topic_configs(image, own)
     return cls(
         name=topic.name,
         topic_id=topic_id,
+        error_message=None,
         num_partitions=len(partitions),
         replication_factor=len(partitions[0].replicas),
         configs=[
