@@ -1,4 +1,4 @@
-"""What both controllers must obey when they place replicas by chance."""
+"""The rules for replicas that a controller places by chance."""
 
 from __future__ import annotations
 
