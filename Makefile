@@ -20,7 +20,7 @@ AGAIN = QUORATE_PURE_PYTHON=1 $(if $(QUORATE_LONG),,QUORATE_QUICK=1)
 # The interpreter and pytest keep what they compiled, of the package and of rewritten tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quickstart test test-long check lint quick bench campaign guards lock clean native dist
+.PHONY: quickstart test test-long check lint quick bench campaign guards lock clean native dist differential
 
 quickstart: .venv/runtime.stamp native
 	@$(BIN)/quorate quickstart $(ARGS)
@@ -74,6 +74,10 @@ bench: .venv/dev.stamp native .kafka/libs.stamp
 # Every one of Kafka's own tests with our controllers, for hours; goes on where it was interrupted.
 kafka-suite: .venv/dev.stamp native .kafka/suite.stamp
 	PYTHONPATH=tests $(BIN)/python -m kafka_suite run $(ARGS)
+
+# The same seeded requests to a Java controller and to ours; seeds that agreed are not repeated.
+differential: .venv/dev.stamp native .kafka/libs.stamp
+	PYTHONPATH=tests $(BIN)/python -m differential $(ARGS)
 
 campaign: .venv/dev.stamp native
 	$(BIN)/quorate sim campaign --seeds today:5000 --jobs 2 --out build/campaigns/$(shell date -u +%Y%m%d-%H%M%S) $(ARGS)

@@ -39,7 +39,7 @@ def create(cluster, *creations):
     return [(ErrorCode(r.error_code), r.error_message) for r in results]
 
 
-OK = (ErrorCode.NONE, None)
+OK = (ErrorCode.NONE, "")
 
 
 def test_an_entry_is_created_once(cluster):

@@ -98,13 +98,12 @@ def test_null_removes_what_is_there_and_ignores_what_is_not():
         (
             (("ip", None),),
             (("connection_creation_rate", 2.0**31),),
-            "Proposed value for connection_creation_rate is too large for a INT.",
+            "Proposed value for connection_creation_rate is too large for an INT.",
         ),
         (
             USER,
             (("producer_byte_rate", 1.0), ("producer_byte_rate", 2.0)),
-            "Duplicate quota key producer_byte_rate not updating quota for this entity "
-            "ClientQuotaEntity(entries={user=alice})",
+            "Ignoring duplicate entity ClientQuotaEntity(entries={user=alice})",
         ),
     ],
 )

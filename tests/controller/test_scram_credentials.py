@@ -87,8 +87,14 @@ def test_a_change_that_is_refused(item, error, text):
 
 def test_a_user_that_is_named_twice_is_refused_also_for_two_mechanisms():
     cluster = Cluster()
-    found = alter(cluster, upsert(), upsert(mechanism=SHA_512), upsert("bob"), delete("bob"))
+    found = alter(cluster, upsert(), upsert(mechanism=SHA_512), upsert("bob"), upsert("bob"))
     assert found == dict.fromkeys(("alice", "bob"), (ErrorCode.DUPLICATE_RESOURCE, TWICE))
+
+
+def test_a_mistake_comes_before_the_second_mention_of_a_user():
+    text = "Attempt to delete a user credential that does not exist"
+    found = alter(Cluster(), delete("bob"), upsert("bob"))
+    assert found == {"bob": (ErrorCode.RESOURCE_NOT_FOUND, text)}
 
 
 def test_the_level_must_know_scram():

@@ -203,6 +203,7 @@ def test_all_27_types_are_declared() -> None:
         ({"in_controlled_shutdown": 1}, 1),
         ({"log_dirs": [Uuid(bytes(16))]}, 2),
         ({"cordoned_log_dirs": []}, 3),
+        ({"log_dirs": []}, 2),
     ],
 )
 def test_a_registration_change_takes_the_lowest_version_that_can_say_it(

@@ -155,7 +155,7 @@ def _record(image: Image, acl: Acl, context: Context) -> AccessControlEntryRecor
 def _created(refused: ApiError | None) -> _Created:
     return _Created(
         error_code=ErrorCode.NONE if refused is None else refused.error,
-        error_message=None if refused is None else str(refused),
+        error_message="" if refused is None else str(refused),
     )
 
 
@@ -321,4 +321,4 @@ def describe_acls(image: Image, request: DescribeAclsRequest) -> DescribeAclsRes
         )
         for pattern, entries in by_pattern.items()
     ]
-    return DescribeAclsResponse(error_message=None, resources=resources)
+    return DescribeAclsResponse(resources=resources)

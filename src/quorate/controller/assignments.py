@@ -66,15 +66,17 @@ class BrokerFacts:
 
 
 def placed(
-    brokers: BrokerFacts, count: int, factor: int, rng: Rng
+    brokers: BrokerFacts, count: int, factor: int, rng: Rng, *, of_new_topic: bool
 ) -> Generator[None, None, list[list[int]]]:
     """Replicas of `count` partitions, each with an active one. Pauses after PAUSE_EVERY of them.
 
-    Raises ApiError (INVALID_REPLICATION_FACTOR).
+    Raises ApiError (INVALID_REPLICATION_FACTOR). The text is longer `of_new_topic`, as Kafka's.
     """
     try:
         places = place(count, factor, brokers.usable, rng)
     except ApiError as refused:
+        if not of_new_topic:
+            raise
         text = f"Unable to replicate the partition {factor} time(s): {refused}"
         raise ApiError(refused.error, text) from None
     assignments = []

@@ -86,8 +86,9 @@ def _register(
         _check_directories(image, broker_id, request.log_dirs)
     _check_features(image, request, context)
     records: list[Message] = []
-    if is_new and existing is not None:
-        records = yield from in_parts(_leave(head, existing, request, context), context)
+    if is_new:
+        epoch = None if existing is None else existing.epoch
+        records = yield from in_parts(_leave(head, epoch, request, context), context)
     record = _registration_record(request, existing if not is_new else None, context)
     if version.directory_assignment:
         record.log_dirs = list(request.log_dirs)
@@ -157,20 +158,18 @@ def _check_level(name: str, level: int, low: int, high: int) -> None:
 
 
 def _leave(
-    head: Head, existing: Broker, request: BrokerRegistrationRequest, context: Context
+    head: Head, epoch: int | None, request: BrokerRegistrationRequest, context: Context
 ) -> Iterable[Message]:
-    """The partitions of the previous incarnation (`BrokerShutdownHandler`)."""
-    image = head.image
+    """The partitions of the previous incarnation, which had `epoch` (`BrokerShutdownHandler`).
+
+    None: the broker is not registered. It may have been, and be eligible for partitions that it has lost.
+    """
+    image, broker_id = head.image, request.broker_id
     names_epoch = context.version >= _SHUTDOWN_DETECTION
-    is_clean = names_epoch and existing.epoch == request.previous_broker_epoch
+    is_clean = names_epoch and epoch == request.previous_broker_epoch
     if image.features.elr_enabled and not is_clean:
-        return _unclean_shutdown(head, existing.id, context)
-    return leader_and_isr_changes(
-        image,
-        in_sync_on(head, existing.id),
-        context,
-        to_remove=existing.id,
-    )
+        return _unclean_shutdown(head, broker_id, context)
+    return leader_and_isr_changes(image, in_sync_on(head, broker_id), context, to_remove=broker_id)
 
 
 def _unclean_shutdown(head: Head, broker_id: int, context: Context) -> Iterator[Message]:
@@ -194,7 +193,7 @@ def _registration_record(
                 port=listener.port,
                 security_protocol=listener.security_protocol,
             )
-            for listener in request.listeners
+            for listener in {one.name: one for one in request.listeners}.values()
         ],
         features=[
             cls.BrokerFeature(

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from quorate.base.errors import ErrorCode
 from quorate.base.frozen import frozen
+from quorate.base.java_order import hash_map_order
 from quorate.controller.assignments import check_size
 from quorate.controller.config_changes import (
     Change,
@@ -143,12 +144,19 @@ def _incremental_changes(
     found = [
         (
             ConfigResource(asked.resource_type, asked.resource_name),
-            {one.name: Change(one.config_operation, one.value) for one in asked.configs},
+            _in_kafkas_order(
+                {one.name: Change(one.config_operation, one.value) for one in asked.configs}
+            ),
         )
         for asked in request.message.resources
         if asked.resource_type != BROKER_LOGGER_RESOURCE
     ]
     return _by_resource(found)
+
+
+def _in_kafkas_order(changes: Mapping[str, Change]) -> dict[str, Change]:
+    """By name: of several mistakes the first one is reported."""
+    return {name: changes[name] for name in hash_map_order(changes)}
 
 
 def _replacements(
@@ -169,21 +177,25 @@ def _by_resource(
 ) -> tuple[dict[ConfigResource, Any], list[Outcome]]:
     """The changes by resource, and the resources that are refused to everyone."""
     changes: dict[ConfigResource, Any] = {}
-    refused: dict[ConfigResource, Outcome] = {}
+    twice: set[ConfigResource] = set()
+    refused: list[Outcome] = []
     for resource, change in found:
         if resource.type == BROKER_LOGGER_RESOURCE:
             error, text = ErrorCode.INVALID_REQUEST, "Unexpected resource type BROKER_LOGGER."
         elif resource.type not in _STORED:
             error = ErrorCode.UNSUPPORTED_VERSION
             text = f"Unknown resource type {resource.type}."
-        elif resource in changes or resource in refused:
+        elif resource in twice:
+            continue
+        elif resource in changes:
             error, text = ErrorCode.INVALID_REQUEST, "Duplicate resource."
-            changes.pop(resource, None)
+            del changes[resource]
+            twice.add(resource)
         else:
             changes[resource] = change
             continue
-        refused[resource] = Outcome(resource, error, text)
-    return changes, list(refused.values())
+        refused.append(Outcome(resource, error, text))
+    return changes, refused
 
 
 # -- responses --------------------------------------------------------------------------------------

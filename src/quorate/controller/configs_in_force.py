@@ -54,7 +54,15 @@ class ConfigsInForce:
         return min_isr if first is None else min(min_isr, len(first.replicas))
 
     def unclean_leader_election(self, image: Image, topic: str) -> bool:
-        """Whether a replica outside the ISR may lead the topic's partitions."""
+        """Whether a replica outside the ISR may lead the topic's partitions.
+
+        A dynamic value that is no boolean says no (`Boolean.parseBoolean`): the controllers do not check
+        the values of brokers.
+        """
+        for layer in self._dynamic(image, topic):
+            text = layer.get(UNCLEAN_ELECTION)
+            if text is not None:
+                return text.lower() == "true"
         return self._own(image, topic, topic_configs()[UNCLEAN_ELECTION]) is True
 
     @property

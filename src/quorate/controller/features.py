@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from quorate.base.errors import ErrorCode
+from quorate.base.java_order import hash_map_order
 from quorate.controller.context import Context
 from quorate.controller.head import Head
 from quorate.controller.result import (
@@ -154,7 +155,7 @@ def _updated(request: UpdateFeaturesRequest, version: int) -> UpdateFeaturesResp
     result = UpdateFeaturesResponse.UpdatableFeatureResult
     return UpdateFeaturesResponse(
         error_message=None,
-        results=[result(feature=name, error_message=None) for name in features],
+        results=[result(feature=name, error_message=ErrorCode.NONE.name) for name in features],
     )
 
 
@@ -169,7 +170,8 @@ def _updates(
     """
     kraft_version = context.control.kraft_version
     current = finalized_levels(image.features, kraft_version)
-    updates = {update.feature: update for update in request.feature_updates}
+    asked = {update.feature: update for update in request.feature_updates}
+    updates = {name: asked[name] for name in hash_map_order(asked)}
     proposed = current | {name: update.max_version_level for name, update in updates.items()}
     found: list[FeatureLevelRecord] = []
     upgrade: int | None = None
@@ -301,7 +303,8 @@ def _outside(level: int, who: str, supported: tuple[int, int]) -> str | None:
         return None
     if high == 0:
         return f"{who} does not support this feature."
-    return f"{who} only supports versions {low}-{high}"
+    versions = f"{low}" if low == high else f"{low}-{high}"
+    return f"{who} only supports versions {versions}"
 
 
 def _refuse(name: str, level: int, reason: str) -> None:

@@ -8,7 +8,7 @@ Source: `ReplicationControlManager.processBrokerHeartbeat` and `maybeFenceOneSta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from quorate.base.errors import ErrorCode
@@ -26,7 +26,6 @@ from quorate.controller.liveness import (
     HeartbeatDecided,
     LivenessChange,
     SessionExpired,
-    present_state,
 )
 from quorate.controller.replicas import (
     fencing_changes,
@@ -53,7 +52,7 @@ def _heartbeat(
     """Checks at once; the changes of many partitions are written in parts."""
     image, liveness = head.image, context.liveness
     broker = check_epoch(image, request.broker_id, request.broker_epoch)
-    before = present_state(broker)
+    before = liveness.present_state(broker)
     state = liveness.next_state(
         broker,
         want_fence=request.want_fence,
@@ -63,21 +62,34 @@ def _heartbeat(
         cluster=image.cluster,
     )
     records: list[Message] = []
+    written: set[type[Message]] = set()
     if state is not before and not liveness.is_being_fenced(broker.id):
-        records = yield from in_parts(_transition(head, broker, state, context), context)
+        transition = _transition(head, broker, state, context)
+        records = yield from in_parts(_noting(transition, written), context)
     version = metadata_version(image)
     if version.directory_assignment:
         failed = _offline(head, broker, request.offline_log_dirs, context)
-        records.extend((yield from in_parts(failed, context)))
+        records.extend((yield from in_parts(_noting(failed, written), context)))
     if version.cordoned_log_dirs:
-        records.extend(_cordoned(broker, request.cordoned_log_dirs))
+        records.extend(_noting(_cordoned(broker, request.cordoned_log_dirs), written))
     response = BrokerHeartbeatResponse(
         is_caught_up=liveness.is_caught_up(broker, request.current_metadata_offset),
         is_fenced=state.is_fenced,
         should_shut_down=state is BrokerControl.SHUTDOWN_NOW,
     )
-    decided = HeartbeatDecided(broker.id, state, request.current_metadata_offset)
+    # What the broker has applied counts again from the heartbeat after a change of its registration
+    # (`ClusterControlManager.replayRegistrationChange`).
+    is_changed = BrokerRegistrationChangeRecord in written
+    offset = UNKNOWN_OFFSET if is_changed else request.current_metadata_offset
+    decided = HeartbeatDecided(broker.id, state, offset)
     return Result(records, response, atomic=False, liveness=(decided,))
+
+
+def _noting(records: Iterable[Message], written: set[type[Message]]) -> Iterator[Message]:
+    """The records; `written` gets their types."""
+    for record in records:
+        written.add(type(record))
+        yield record
 
 
 def _transition(
@@ -137,7 +149,8 @@ def _offline(
 
 def _cordoned(broker: Broker, directories: list[Uuid] | None) -> Iterator[Message]:
     """Log directories that get no new replicas (KIP-1066). None: the broker does not know yet."""
-    if directories is None or set(directories) == set(broker.cordoned_directories or ()):
+    known = broker.cordoned_directories
+    if directories is None or (known is not None and set(directories) == set(known)):
         return
     yield BrokerRegistrationChangeRecord(
         broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=list(directories)

@@ -137,6 +137,8 @@ def _problem(
     if partition.leader not in replicas:
         return ErrorCode.INVALID_REQUEST
     state = wanted.leader_recovery_state
+    if state not in (RECOVERED, RECOVERING):
+        return ErrorCode.INVALID_REQUEST  # an exception of Kafka's, which ends the leadership
     if state == RECOVERING and len(replicas) > 1:
         return ErrorCode.INVALID_REQUEST
     if state == RECOVERING and partition.leader_recovery_state == RECOVERED:

@@ -142,6 +142,8 @@ class BrokerLiveness(Protocol):
 
     def is_caught_up(self, broker: Broker, metadata_offset: int) -> bool: ...
 
+    def present_state(self, broker: Broker) -> BrokerControl: ...
+
     def next_state(
         self,
         broker: Broker,
@@ -222,6 +224,9 @@ class Liveness:
             case BrokerRegistered(is_new=is_new):
                 if is_new:
                     self._forget(broker_id)
+                # An amended registration, too: progress counts anew, and a controlled shutdown must be
+                # asked for again.
+                self._progress.pop(broker_id, None)
                 self._of(broker_id).register_offset = _NOT_COMMITTED
             case BrokerUnregistered():
                 self._forget(broker_id)
@@ -287,7 +292,7 @@ class Liveness:
         """
         if self.is_being_fenced(broker.id):
             return BrokerControl.FENCED  # it is unfenced again after the last of its partitions
-        if broker.in_controlled_shutdown and not broker.fenced:
+        if self.present_state(broker) is BrokerControl.CONTROLLED_SHUTDOWN:
             known = self._progress.get(broker.id)
             offset = NO_SHUTDOWN if known is None else known.shutdown_offset
             if leads or offset > self._lowest_active_offset(cluster):
@@ -311,9 +316,22 @@ class Liveness:
         offsets = (
             known[broker.id].metadata_offset if broker.id in known else UNKNOWN_OFFSET
             for broker in cluster.brokers.values()
-            if not broker.fenced and not broker.in_controlled_shutdown
+            if self.present_state(broker) is BrokerControl.UNFENCED
         )
         return min(offsets, default=_NO_BROKER)
+
+    def present_state(self, broker: Broker) -> BrokerControl:
+        """The state before a heartbeat.
+
+        A controlled shutdown lasts until the broker is fenced. It is not read from the registration, which
+        keeps the flag until the broker registers again: one that is unfenced before that is in service.
+        """
+        if broker.fenced:
+            return BrokerControl.FENCED
+        known = self._progress.get(broker.id)
+        if known is None or known.shutdown_offset == NO_SHUTDOWN:
+            return BrokerControl.UNFENCED
+        return BrokerControl.CONTROLLED_SHUTDOWN
 
     def _of(self, broker_id: int) -> _Progress:
         return self._progress.setdefault(broker_id, _Progress())
@@ -323,12 +341,3 @@ def _begins_shutdown(change: LivenessChange) -> bool:
     if not isinstance(change, HeartbeatDecided):
         return False
     return change.state is BrokerControl.CONTROLLED_SHUTDOWN
-
-
-def present_state(broker: Broker) -> BrokerControl:
-    """The state that the image shows."""
-    if broker.fenced:
-        return BrokerControl.FENCED
-    if broker.in_controlled_shutdown:
-        return BrokerControl.CONTROLLED_SHUTDOWN
-    return BrokerControl.UNFENCED

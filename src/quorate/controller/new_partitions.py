@@ -92,13 +92,15 @@ def _more_partitions(
             "not be an increase.",
         )
     additional = wanted.count - present
-    factor = len(next(iter(topic.partitions.values())).replicas)
+    factor = len(topic.partitions[0].replicas)
     if wanted.assignments is None:
         if additional > MAX_RECORDS:
             text = "Unable to perform excessively large batch operation."
             raise ApiError(ErrorCode.POLICY_VIOLATION, text)
         charge(context, additional)
-        assignments = yield from placed(brokers, additional, factor, context.rng)
+        assignments = yield from placed(
+            brokers, additional, factor, context.rng, of_new_topic=False
+        )
     else:
         assignments = _manual_partitions(brokers, topic, wanted, additional, factor, context)
     return (yield from partition_records(brokers, topic.id, present, assignments))
@@ -131,7 +133,7 @@ def _partitions_result(
     return CreatePartitionsResponse.CreatePartitionsTopicResult(
         name=name,
         error_code=ErrorCode.NONE if refused is None else refused.error,
-        error_message=None if refused is None else str(refused),
+        error_message=None if refused is None else error_text(refused.error, str(refused)),
     )
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 
 from quorate.base.errors import ErrorCode
 from quorate.controller.context import Rng
-from quorate.controller.liveness import BrokerLiveness
+from quorate.controller.liveness import BrokerControl, BrokerLiveness
 from quorate.controller.result import ApiError
 from quorate.metadata.image import Cluster
 
@@ -47,7 +47,7 @@ def usable_brokers(cluster: Cluster, liveness: BrokerLiveness) -> list[UsableBro
     return [
         UsableBroker(broker.id, broker.rack, broker.fenced or liveness.is_being_fenced(broker.id))
         for broker in cluster.brokers.values()
-        if not (broker.in_controlled_shutdown and not broker.fenced)
+        if liveness.present_state(broker) is not BrokerControl.CONTROLLED_SHUTDOWN
         and not _is_cordoned(broker.directories, broker.cordoned_directories)
     ]
 

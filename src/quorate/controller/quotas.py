@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from quorate.base.errors import ErrorCode
+from quorate.base.java_order import hash_map_order
 from quorate.controller.context import Context
 from quorate.controller.head import Head
 from quorate.controller.result import MAX_RECORDS, PAUSE_EVERY, Result, Steps, WriteOperation
@@ -25,9 +26,9 @@ CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
 
 _INTEGRAL_MAX: Final = {
-    "producer_byte_rate": (2**63 - 1, "LONG"),
-    "consumer_byte_rate": (2**63 - 1, "LONG"),
-    "connection_creation_rate": (2**31 - 1, "INT"),
+    "producer_byte_rate": (2**63 - 1, "a LONG"),
+    "consumer_byte_rate": (2**63 - 1, "a LONG"),
+    "connection_creation_rate": (2**31 - 1, "an INT"),
 }
 _USER_KEYS: Final = frozenset(
     {"producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"}
@@ -80,8 +81,10 @@ ALTER_CLIENT_QUOTAS: Final = WriteOperation("AlterClientQuotas", _decide, _faile
 
 
 def _alteration(entry: AlterClientQuotasRequest.EntryData) -> Alteration:
+    # Of a type that is there twice the last name counts, as in Kafka's map.
     return Alteration(
-        _names(entry), tuple((op.key, None if op.remove else op.value) for op in entry.ops)
+        tuple(dict(_names(entry)).items()),
+        tuple((op.key, None if op.remove else op.value) for op in entry.ops),
     )
 
 
@@ -121,7 +124,7 @@ def alter(
             yield None
         entity = quota_entity(dict(alteration.entity))
         try:
-            if entity in results:
+            if entity in results or _names_a_key_twice(alteration):
                 raise _InvalidError(f"Ignoring duplicate entity {_text(entity)}")
             records += _alter_one(quotas, entity, alteration)
         except _InvalidError as refusal:
@@ -143,19 +146,20 @@ def _alter_one(
     current = quotas.get(entity)
     keys = _keys_for(dict(entity), known=current is not None)
     records: list[ClientQuotaRecord] = []
-    seen: set[str] = set()
-    for key, value in alteration.ops:
-        if key in seen:
-            raise _InvalidError(
-                f"Duplicate quota key {key} not updating quota for this entity {_text(entity)}"
-            )
-        seen.add(key)
+    ops = dict(alteration.ops)
+    for key in hash_map_order(ops, len(ops)):
+        value = ops[key]
         if value is not None:
             _check_value(keys, key, value)
         before = None if current is None else current.get(key)
         if value != before:
             records.append(_record(entity, key, value))
     return records
+
+
+def _names_a_key_twice(alteration: Alteration) -> bool:
+    """Kafka answers this as if the entity was there twice."""
+    return len({key for key, _ in alteration.ops}) < len(alteration.ops)
 
 
 def _record(entity: QuotaEntity, key: str, value: float | None) -> ClientQuotaRecord:
@@ -223,11 +227,13 @@ def _check_value(keys: frozenset[str], key: str, value: float) -> None:
     if key in _INTEGRAL_MAX:
         largest, type_name = _INTEGRAL_MAX[key]
         if value > largest:
-            raise _InvalidError(f"Proposed value for {key} is too large for a {type_name}.")
+            raise _InvalidError(f"Proposed value for {key} is too large for {type_name}.")
         if abs(value % 1.0) > 1e-6:
             raise _InvalidError(f"{key} cannot be a fractional value.")
 
 
 def _text(entity: QuotaEntity) -> str:
-    names = ", ".join(f"{kind}={name}" for kind, name in entity)
+    found = dict(entity)
+    order = hash_map_order(found, len(found))
+    names = ", ".join(f"{kind}={'null' if found[kind] is None else found[kind]}" for kind in order)
     return f"ClientQuotaEntity(entries={{{names}}})"

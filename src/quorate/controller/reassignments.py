@@ -154,7 +154,7 @@ def _partition_result(index: int, refused: ApiError | None) -> _Partition:
     return _Partition(
         partition_index=index,
         error_code=ErrorCode.NONE if refused is None else refused.error,
-        error_message=None if refused is None else str(refused),
+        error_message=None if refused is None else error_text(refused.error, str(refused)),
     )
 
 
@@ -186,7 +186,7 @@ def _failed(
 def _empty(
     request: AlterPartitionReassignmentsRequest,
 ) -> AlterPartitionReassignmentsResponse | None:
-    return None if request.topics else AlterPartitionReassignmentsResponse(error_message=None)
+    return None if request.topics else AlterPartitionReassignmentsResponse()
 
 
 ALTER_PARTITION_REASSIGNMENTS: Final = WriteOperation(
@@ -209,6 +209,26 @@ def list_reassignments(
         if (found := list(_ongoing(image, name, indexes)))
     ]
     return ListPartitionReassignmentsResponse(error_message=None, topics=topics)
+
+
+def not_listed(
+    request: ListPartitionReassignmentsRequest, error: ErrorCode, message: str | None
+) -> ListPartitionReassignmentsResponse:
+    """The refusal: it repeats the partitions that the request names."""
+    return ListPartitionReassignmentsResponse(
+        error_code=error,
+        error_message=message,
+        topics=[
+            _Ongoing(
+                name=asked.name,
+                partitions=[
+                    _Ongoing.OngoingPartitionReassignment(partition_index=index)
+                    for index in asked.partition_indexes
+                ],
+            )
+            for asked in request.topics or ()
+        ],
+    )
 
 
 def _listed(

@@ -62,7 +62,7 @@ def _record(request: ControllerRegistrationRequest) -> RegisterControllerRecord:
                 port=end.port,
                 security_protocol=end.security_protocol,
             )
-            for end in request.listeners
+            for end in {one.name: one for one in request.listeners}.values()
         ],
         features=[
             RegisterControllerRecord.ControllerFeature(

@@ -40,28 +40,28 @@ _Described = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsRe
 def _alter(
     head: Head, request: AlterUserScramCredentialsRequest, context: Context
 ) -> Result[AlterUserScramCredentialsResponse]:
-    """Each user is decided alone. A user that is named twice is refused, also for two mechanisms."""
+    """Each user is decided alone. A user that is named twice is refused, also for two mechanisms; a
+    mistake in what names it first comes before that."""
     image = head.image
     wanted: list[_Deletion | _Upsertion] = [*request.deletions, *request.upsertions]
-    named = Counter(item.name for item in wanted)
-    records: list[Message] = []
+    changes: dict[str, Message] = {}
     refused: dict[str, ApiError] = {}
     for item in wanted:
         if item.name in refused:
             continue
         try:
-            records.append(_change(image, item, named[item.name]))
+            if changes.pop(item.name, None) is not None:
+                text = "A user credential cannot be altered twice in the same request"
+                raise ApiError(ErrorCode.DUPLICATE_RESOURCE, text)
+            changes[item.name] = _change(image, item)
         except ApiError as error:
             refused[item.name] = error
-    results = [_altered(name, refused.get(name)) for name in named]
-    return Result(records, AlterUserScramCredentialsResponse(results=results))
+    results = [_altered(name, refused.get(name)) for name in {item.name: None for item in wanted}]
+    return Result(list(changes.values()), AlterUserScramCredentialsResponse(results=results))
 
 
-def _change(image: Image, item: _Deletion | _Upsertion, count: int) -> Message:
+def _change(image: Image, item: _Deletion | _Upsertion) -> Message:
     """The record. Raises ApiError where the change is refused."""
-    if count > 1:
-        text = "A user credential cannot be altered twice in the same request"
-        raise ApiError(ErrorCode.DUPLICATE_RESOURCE, text)
     if not metadata_version(image).scram:
         text = "The current metadata.version does not support SCRAM"
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, text)

@@ -36,10 +36,10 @@ def _delete_topics(
             text = "This version does not support topic deletion."
             raise ApiError(ErrorCode.INVALID_REQUEST, text)
         raise ApiError.of(ErrorCode.TOPIC_DELETION_DISABLED)
-    for number, wanted in enumerate(_wanted(image, request), 1):
+    for number, wanted in enumerate(_wanted(image, request, context), 1):
         if number % PAUSE_EVERY == 0:
             yield None
-        name, topic_id, refused = _permitted(wanted, context)
+        name, topic_id, refused = wanted
         if refused is None:
             try:
                 charge(context, len(image.topics.by_id[topic_id].partitions))
@@ -52,69 +52,90 @@ def _delete_topics(
     return Result(records, response)
 
 
-def _permitted(wanted: _Deletion, context: Context) -> _Deletion:
-    """A requester that may not describe a topic does not learn the name of its id."""
-    name, topic_id, refused = wanted
-    if refused is not None or name is None or context.may_in_cluster(AclOperation.DELETE):
-        return wanted
-    if context.may(AclOperation.DELETE, AclResource.TOPIC, name):
-        return wanted
-    may_describe = context.may(AclOperation.DESCRIBE, AclResource.TOPIC, name)
-    return (
-        name if may_describe else None,
-        topic_id,
-        ApiError.of(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-    )
-
-
 _Deletion = tuple[str | None, Uuid, ApiError | None]
 """Name and id of a topic, and why it is not deleted."""
 
 
-def _wanted(image: Image, request: DeleteTopicsRequest) -> Iterator[_Deletion]:
-    """Every topic that the request names, once (`ControllerApis.deleteTopics`)."""
-    names = [*request.topic_names, *(topic.name for topic in request.topics if topic.name)]
-    ids = [topic.topic_id for topic in request.topics if topic.topic_id != ZERO_UUID]
-    both_names: set[str] = set()
-    both_ids = {ZERO_UUID}
+def _wanted(image: Image, request: DeleteTopicsRequest, context: Context) -> Iterator[_Deletion]:
+    """What the request asks for, in the order and with the checks of `ControllerApis.deleteTopics`.
+
+    A topic that is named by id and by name is refused once, and stays.
+    """
+    names, ids, wrong = _named(request)
+    yield from wrong
+    once, twice = Counter(names), {found for found, count in Counter(ids).items() if count > 1}
+    for name, count in once.items():
+        if count > 1:
+            yield name, ZERO_UUID, ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    for topic_id in twice:
+        yield None, topic_id, ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
+    by_id = dict[Uuid, str]()
+    for topic_id in ids:
+        if topic_id not in twice:
+            yield from _wanted_by_id(image, topic_id, by_id, context)
+    for name, count in once.items():
+        if count == 1:
+            yield from _wanted_by_name(image, name, by_id, twice, context)
+    for topic_id, name in by_id.items():
+        yield name, topic_id, None
+
+
+def _named(request: DeleteTopicsRequest) -> tuple[list[str], list[Uuid], list[_Deletion]]:
+    """The names and the ids that the request gives, and its entries with neither or both."""
+    names, ids, wrong = list(request.topic_names), [], list[_Deletion]()
     for topic in request.topics:
         if topic.name is None and topic.topic_id == ZERO_UUID:
             text = "Neither topic name nor id were specified."
-            yield None, ZERO_UUID, ApiError(ErrorCode.INVALID_REQUEST, text)
-        elif topic.name is not None and topic.topic_id != ZERO_UUID:
-            text = "You may not specify both topic name and topic id."
-            yield topic.name, topic.topic_id, ApiError(ErrorCode.INVALID_REQUEST, text)
-            both_names.add(topic.name)
-            both_ids.add(topic.topic_id)
-    by_id: set[Uuid] = set()
-    for topic_id, count in Counter(ids).items():
-        if topic_id in both_ids:
-            continue
-        if count > 1:
-            refused = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
-            yield None, topic_id, refused
-            continue
-        topic_ = image.topics.by_id.get(topic_id)
-        if topic_ is None:
-            yield None, topic_id, ApiError.of(ErrorCode.UNKNOWN_TOPIC_ID)
+            wrong.append((None, ZERO_UUID, ApiError(ErrorCode.INVALID_REQUEST, text)))
+        elif topic.name is None:
+            ids.append(topic.topic_id)
+        elif topic.topic_id == ZERO_UUID:
+            names.append(topic.name)
         else:
-            by_id.add(topic_id)
-            yield topic_.name, topic_id, None
-    for name, count in Counter(names).items():
-        if name not in both_names:
-            yield _wanted_by_name(image, name, count, by_id)
+            text = "You may not specify both topic name and topic id."
+            refused = ApiError(ErrorCode.INVALID_REQUEST, text)
+            wrong.append((topic.name, topic.topic_id, refused))
+    return names, ids, wrong
 
 
-def _wanted_by_name(image: Image, name: str, count: int, by_id: set[Uuid]) -> _Deletion:
-    if count > 1:
-        return name, ZERO_UUID, ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+def _wanted_by_id(
+    image: Image, topic_id: Uuid, by_id: dict[Uuid, str], context: Context
+) -> Iterator[_Deletion]:
+    """Adds the topic to `by_id`, or says why not. Only who may describe a topic gets its name."""
+    topic = image.topics.by_id.get(topic_id)
+    if topic is None:
+        yield None, topic_id, ApiError.of(ErrorCode.UNKNOWN_TOPIC_ID)
+    elif _may(AclOperation.DELETE, topic.name, context):
+        by_id[topic_id] = topic.name
+    else:
+        shown = topic.name if _may(AclOperation.DESCRIBE, topic.name, context) else None
+        yield shown, topic_id, ApiError.of(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+def _wanted_by_name(
+    image: Image, name: str, by_id: dict[Uuid, str], twice: set[Uuid], context: Context
+) -> Iterator[_Deletion]:
+    """As `_wanted_by_id`. Who may not describe a topic does not learn whether it exists."""
     topic_id = image.topics.ids.get(name)
-    if topic_id is None:
-        return name, ZERO_UUID, ApiError.of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if topic_id in by_id:
+    denied = ApiError.of(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if not _may(AclOperation.DESCRIBE, name, context):
+        yield name, ZERO_UUID, denied
+    elif topic_id is None:
+        yield name, ZERO_UUID, ApiError.of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    elif not _may(AclOperation.DELETE, name, context):
+        yield name, ZERO_UUID, denied
+    elif topic_id in by_id or topic_id in twice:
+        by_id.pop(topic_id, None)
         text = "The provided topic name maps to an ID that was already supplied."
-        return name, topic_id, ApiError(ErrorCode.INVALID_REQUEST, text)
-    return name, topic_id, None
+        yield name, topic_id, ApiError(ErrorCode.INVALID_REQUEST, text)
+    else:
+        by_id[topic_id] = name
+
+
+def _may(operation: AclOperation, name: str, context: Context) -> bool:
+    return context.may_in_cluster(AclOperation.DELETE) or context.may(
+        operation, AclResource.TOPIC, name
+    )
 
 
 def _deletion(

@@ -77,7 +77,6 @@ def _create_topics(
 ) -> Steps[CreateTopicsResponse]:
     """The checks in Kafka's order; a topic that is refused does not affect the others."""
     image, brokers = head.image, BrokerFacts(head.image, context)
-    _check_total(request.topics, context.config.num_partitions)
     refusals = _Refusals()
     names = [topic.name for topic in request.topics]
     for name, count in Counter(names).items():
@@ -92,6 +91,8 @@ def _create_topics(
             yield None
         if not may_create_all and not context.may(AclOperation.CREATE, AclResource.TOPIC, name):
             refusals.add(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+    left = [topic for topic in request.topics if topic.name not in refusals]
+    _check_total(left, context.config.num_partitions)
     _check_names(image, names, refusals)
     records: list[Message] = []
     created: dict[str, CreateTopicsResponse.CreatableTopicResult] = {}
@@ -226,7 +227,7 @@ def _assignments(
     asked, factor = topic.num_partitions, topic.replication_factor
     count = config.num_partitions if asked == _BY_DEFAULT else asked
     factor = config.default_replication_factor if factor == _BY_DEFAULT else factor
-    return (yield from placed(brokers, count, factor, context.rng))
+    return (yield from placed(brokers, count, factor, context.rng, of_new_topic=True))
 
 
 def _manual_assignments(
@@ -294,10 +295,16 @@ def _created(
         AclOperation.DESCRIBE_CONFIGS, AclResource.TOPIC, topic.name, logs_denied=False
     ):
         error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        return cls(name=topic.name, topic_id=topic_id, topic_config_error_code=error)
+        return cls(
+            name=topic.name,
+            topic_id=topic_id,
+            error_message=None,
+            topic_config_error_code=error,
+        )
     return cls(
         name=topic.name,
         topic_id=topic_id,
+        error_message=None,
         num_partitions=last.partition_id + 1,
         replication_factor=len(last.replicas),
         configs=configs_of.of({config.name: config.value or "" for config in topic.configs}),

@@ -164,7 +164,10 @@ def change_version(record: BrokerRegistrationChangeRecord) -> int:
         return 3
     if record.log_dirs:
         return 2
-    return 1 if record.in_controlled_shutdown else 0
+    if record.in_controlled_shutdown:
+        return 1
+    # What changes nothing else says that no log directory is left.
+    return 0 if record.fenced else 2
 
 
 def _read_short(value: bytes, position: int, what: str) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Final
 
 from quorate.base.errors import ErrorCode
-from quorate.controller import features
+from quorate.controller import features, reassignments
 from quorate.controller.acls import CREATE_ACLS, DELETE_ACLS, describe_acls
 from quorate.controller.brokers import BROKER_REGISTRATION, UNREGISTER_BROKER
 from quorate.controller.config_reads import describe_configs, list_config_resources
@@ -38,7 +38,6 @@ from quorate.controller.new_partitions import CREATE_PARTITIONS
 from quorate.controller.producer_ids import ALLOCATE_PRODUCER_IDS
 from quorate.controller.quota_reads import describe_quotas
 from quorate.controller.quotas import ALTER_CLIENT_QUOTAS
-from quorate.controller.reassignments import ALTER_PARTITION_REASSIGNMENTS, list_reassignments
 from quorate.controller.registration import CONTROLLER_REGISTRATION, UNREGISTER_CONTROLLER
 from quorate.controller.result import ApiError, WriteOperation
 from quorate.controller.scram_credentials import ALTER_USER_SCRAM_CREDENTIALS, describe_scram
@@ -83,6 +82,7 @@ from quorate.wire.messages import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     ListConfigResourcesRequest,
+    ListPartitionReassignmentsRequest,
     SaslAuthenticateResponse,
     SaslHandshakeResponse,
 )
@@ -227,6 +227,8 @@ def denied(row: ApiRow, call: Call) -> Message:
     if row.operation is not None:
         failed: Message = row.operation.failed(call.message, error, None)
         return failed
+    if isinstance(call.message, ListPartitionReassignmentsRequest):
+        return reassignments.not_listed(call.message, error, error.message)
     response = APIS[row.key].response()
     for name, value in (("error_code", error), ("error_message", error.message)):
         if hasattr(response, name):
@@ -359,8 +361,14 @@ ROWS: Final[tuple[ApiRow, ...]] = (
         BULK_REQUEST_BYTES,
         prepare=_change_loggers,
     ),
-    _write(45, ALTER_PARTITION_REASSIGNMENTS, ALTER, BULK_REQUEST_BYTES),
-    _read(46, "ListPartitionReassignments", list_reassignments, DESCRIBE, forwardable=True),
+    _write(45, reassignments.ALTER_PARTITION_REASSIGNMENTS, ALTER, BULK_REQUEST_BYTES),
+    _read(
+        46,
+        "ListPartitionReassignments",
+        reassignments.list_reassignments,
+        DESCRIBE,
+        forwardable=True,
+    ),
     _read(48, "DescribeClientQuotas", describe_quotas, DESCRIBE_ALL_CONFIGS),
     _write(49, ALTER_CLIENT_QUOTAS, ALTER_ALL_CONFIGS, BULK_REQUEST_BYTES),
     _read(50, "DescribeUserScramCredentials", describe_scram, DESCRIBE),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from quorate.base.frozen import frozen
+from quorate.node.old_versions import in_version
 from quorate.node.raft_rpc_inbound import Asked
 from quorate.security.authorizer import Requester
 from quorate.security.principal import ANONYMOUS
@@ -50,6 +51,7 @@ class Call:
     def encode(self, answer: Message) -> bytes:
         """The frame that answers this call."""
         request = self.request
+        answer = in_version(answer, request.response_version)
         frame = encode_response(
             answer, request.api_key, request.response_version, request.correlation_id
         )

@@ -1,0 +1,241 @@
+"""One controller of the pair: its process, its log as it grows, names for what it chose by chance."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+
+from interop.process import HOST, Node, wait_for
+from quorate.base.ids import Uuid
+from quorate.formats.batch import iter_batches, whole_batches_size
+from quorate.formats.batch_records import values
+from quorate.formats.metadata_records import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    NoOpRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from quorate.formats.records import decode_record
+from quorate.metadata.image import Image
+from quorate.metadata.loader import Loader, log_batch
+from quorate.wire.codec import encode
+from quorate.wire.frame import FrameReader
+from quorate.wire.header import decode_response, encode_request
+from quorate.wire.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    CreateDelegationTokenResponse,
+    DefaultPrincipalData,
+    EnvelopeRequest,
+    EnvelopeResponse,
+)
+from quorate.wire.schema import Message
+
+CLIENT = "differential"
+_TIMEOUT_S = 30.0
+_LENGTH_BYTES = 4
+
+
+class Side:
+    """A running controller, alone in its quorum. `name` is "java" or "quorate"."""
+
+    def __init__(self, node: Node, cluster_id: str) -> None:
+        self.node = node
+        self.name = node.kind
+        self.cluster_id = cluster_id
+        self.names: dict[Uuid, str] = {}
+        """What each id that the controller chose is called: the same on both sides."""
+        self.epochs: dict[int, str] = {}
+        """Broker epoch -> its name."""
+        self.topic_ids: dict[str, list[Uuid]] = {}
+        """By topic name, in the order of creation."""
+        self.tokens: list[bytes] = []
+        """The HMAC of each delegation token, in the order of creation."""
+        self._token_ids: list[str] = []
+        self.token_names: dict[str, str] = {}
+        self.directories_of_removed: set[Uuid] = set()
+        self.eligible_of_removed: set[int] = set()
+        """Where replicas of removed topics were, and which brokers were eligible to lead them. Kafka keeps
+        them in its indexes, and a failure of the directory, or a new incarnation of the broker, then
+        ends the leadership (decision 7)."""
+        self._loader = Loader()
+        self._position = 0
+        self._socket: socket.socket | None = None
+        self._correlation = 0
+
+    @property
+    def image(self) -> Image:
+        return self._loader.published.image
+
+    @property
+    def end_offset(self) -> int:
+        return self._loader.next_offset
+
+    def topic_id(self, name: str) -> Uuid:
+        """The newest id of a topic, removed or not; zero when there was none."""
+        ids = self.topic_ids.get(name)
+        return ids[-1] if ids else Uuid(bytes(16))
+
+    def epoch_of(self, broker: int) -> int:
+        found = self.image.cluster.brokers.get(broker)
+        return -1 if found is None else found.epoch
+
+    # The log
+
+    def new_records(self) -> list[tuple[Message, int]]:
+        """Each record that the log got since the last call, and its version. No NoOpRecord."""
+        path = self.node.partition / f"{0:020}.log"
+        size = path.stat().st_size if path.exists() else 0
+        if size <= self._position:
+            return []
+        with path.open("rb") as file:
+            data = os.pread(file.fileno(), size - self._position, self._position)
+        whole = whole_batches_size(data, self._position)
+        found = list(self._read(data[:whole]))
+        self._position += whole
+        return found
+
+    def _read(self, data: bytes) -> Iterator[tuple[Message, int]]:
+        for view in iter_batches(data, self._position):
+            before = self.image
+            self._loader.feed(log_batch(view))
+            for value in () if view.is_control else values(view):
+                record, version = decode_record(value)[:2]
+                self._learn(record)
+                if isinstance(record, RemoveTopicRecord):
+                    self._note_removed(before, record.topic_id)
+                if isinstance(record, NoOpRecord):
+                    continue
+                if not self._is_its_own(record):
+                    yield record, version
+
+    def _is_its_own(self, record: Message) -> bool:
+        """The registration of the controller itself."""
+        return isinstance(record, RegisterControllerRecord) and record.controller_id == self.node.id
+
+    def _note_removed(self, before: Image, topic_id: Uuid) -> None:
+        topic = before.topics.by_id.get(topic_id)
+        for partition in topic.partitions.values() if topic else ():
+            self.directories_of_removed.update(partition.directories)
+            self.eligible_of_removed.update(partition.elr)
+
+    def _learn(self, record: Message) -> None:
+        match record:
+            case TopicRecord():
+                ids = self.topic_ids.setdefault(record.name, [])
+                ids.append(record.topic_id)
+                self.names[record.topic_id] = f"<topic {record.name} #{len(ids)}>"
+            case RegisterBrokerRecord():
+                name = f"<epoch of {record.broker_id} #{len(self.epochs) + 1}>"
+                self.epochs.setdefault(record.broker_epoch, name)
+            case AccessControlEntryRecord():
+                content = (
+                    *(record.resource_type, record.resource_name, record.pattern_type),
+                    *(record.principal, record.host, record.operation, record.permission_type),
+                )
+                self.names[record.id] = f"<acl {content}>"
+            case DelegationTokenRecord():
+                number = len(self.token_names) + 1
+                self.token_names.setdefault(record.token_id, f"<token #{number}>")
+
+    def wait_until_ready(self) -> None:
+        """Wait until it leads and has its own registration in the log."""
+        self.node.wait_until_listening()
+
+        def registered() -> bool:
+            assert self.node.is_alive, f"{self.node} died:\n{self.node.log[-3000:]}"
+            self.new_records()
+            return self.is_registered
+
+        wait_for(registered, f"{self.node} to lead", 60)
+
+    @property
+    def is_registered(self) -> bool:
+        """The controller's own registration is in the log, or this metadata.version has none."""
+        level = self.image.features.metadata_version
+        return level is not None and (level < 15 or self.node.id in self.image.cluster.controllers)
+
+    # Requests
+
+    def versions(self) -> dict[int, tuple[int, int]]:
+        """Lowest and highest version of each API that the controller offers."""
+        rows = self._api_versions().api_keys
+        return {row.api_key: (row.min_version, row.max_version) for row in rows}
+
+    def features(self) -> dict[str, tuple[int, int]]:
+        """Lowest and highest level of each feature that the controller supports."""
+        rows = self._api_versions().supported_features
+        return {row.name: (row.min_version, row.max_version) for row in rows}
+
+    def _api_versions(self) -> ApiVersionsResponse:
+        request = ApiVersionsRequest(client_software_name="d", client_software_version="1")
+        answer = self.ask(request, 4)
+        assert isinstance(answer, ApiVersionsResponse)
+        return answer
+
+    def ask(
+        self, message: Message, version: int, principal: str | None = None, client: str = CLIENT
+    ) -> Message:
+        """The response; with a `principal` the request goes in an Envelope.
+
+        Raises OSError when the controller closes the connection.
+        """
+        self._correlation += 1
+        frame = encode_request(message, version, self._correlation, client)
+        key = type(message).schema.key
+        assert key is not None
+        if principal is None:
+            return decode_response(self._exchange(frame), key, version)[1]
+        kind, _, who = principal.partition(":")
+        named = DefaultPrincipalData(type=kind, name=who)
+        envelope = EnvelopeRequest(
+            request_data=frame[_LENGTH_BYTES:],
+            request_principal=bytes(2) + encode(named, 0),
+            client_host_address=bytes((127, 0, 0, 1)),
+        )
+        outer = encode_request(envelope, 0, self._correlation, CLIENT)
+        answer = decode_response(self._exchange(outer), 58, 0)[1]
+        assert isinstance(answer, EnvelopeResponse)
+        if answer.error_code or answer.response_data is None:
+            return answer
+        return decode_response(answer.response_data, key, version)[1]
+
+    def _exchange(self, frame: bytes) -> bytes:
+        if self._socket is None:
+            self._socket = socket.create_connection((HOST, self.node.port), _TIMEOUT_S)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            self._socket.sendall(frame)
+            reader = FrameReader()
+            while True:
+                data = self._socket.recv(1 << 16)
+                if not data:
+                    raise ConnectionError("the controller closed the connection")
+                if frames := reader.feed(data):
+                    return frames[0]
+        except OSError:
+            self.close()
+            raise
+
+    def note_token(self, response: Message) -> None:
+        if isinstance(response, CreateDelegationTokenResponse) and not response.error_code:
+            self.tokens.append(response.hmac)
+            self._token_ids.append(response.token_id)
+
+    @property
+    def live_tokens(self) -> list[bytes]:
+        """The HMAC of each token that is there, in the order of creation."""
+        known = self.image.delegation_tokens
+        pairs = zip(self._token_ids, self.tokens, strict=True)
+        return [hmac for token_id, hmac in pairs if token_id in known]
+
+    def close(self) -> None:
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.close()
+        self._socket = None
