@@ -19,7 +19,7 @@ from differential.placement import rule_violations, without_choices
 from differential.side import CLIENT, Side
 from interop.process import wait_for
 from quorate.base.errors import ErrorCode
-from quorate.node.apis import FORWARDABLE
+from quorate.node.apis import API_TABLE
 from quorate.wire.codec import encode
 from quorate.wire.errors import EncodeError
 from quorate.wire.messages import DescribeAclsRequest, DescribeAclsResponse
@@ -163,7 +163,7 @@ class Exchange:
         draft.version = min(max(draft.version, low), high)
         is_token = key in (38, 39, 40)
         if (
-            key in FORWARDABLE
+            API_TABLE[key].forwardable
             and not draft.is_direct
             and rng.random() < (0.95 if is_token else 0.15)
         ):

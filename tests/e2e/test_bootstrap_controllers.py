@@ -6,7 +6,7 @@ from conformance.marker import kafka_scenario
 from interop.kafka import HOST, Quorum, wait_for
 from quorate.base.ids import Address
 from quorate.broker.lifecycle import BrokerState
-from quorate.cli.quickstart.played_broker import PlayedBroker, in_state, play_until, start
+from quorate.cli.quickstart.simulated_broker import QuickstartBroker, in_state, run_until, start
 from quorate.client import Admin
 from quorate.client.admin.configs import (
     AlterConfigOp,
@@ -113,9 +113,9 @@ def test_the_default_of_min_insync_replicas_is_in_the_metadata(admin):
 @kafka_scenario("BootstrapControllersIntegrationTest", "alterReassignmentsWithBootstrapControllers")
 def test_reassignments_without_new_replicas(quorum, admin):
     controllers = [Address(HOST, node.port) for node in quorum.controllers]
-    brokers = [PlayedBroker(i, quorum.cluster_id, controllers) for i in (10, 11, 12)]
+    brokers = [QuickstartBroker(i, quorum.cluster_id, controllers) for i in (10, 11, 12)]
     start(brokers)
-    play_until(brokers, lambda: 1 << 60, lambda: in_state(brokers, BrokerState.RUNNING))
+    run_until(brokers, lambda: 1 << 60, lambda: in_state(brokers, BrokerState.RUNNING))
     before = {0: [10, 11, 12], 1: [11, 12, 10], 2: [12, 11, 10]}
     after = {0: (12, 11, 10), 1: (10, 11, 12), 2: (11, 12)}
     admin.create_topics([TopicCreation("foo", assignments=before)])

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from quorate.controller.activation import Bootstrap
     from quorate.controller.context import Context, ControllerConfig, Rng
     from quorate.controller.head import Head
+    from quorate.controller.head_view import HeadView
     from quorate.controller.result import (
         ApiError,
         Decision,
@@ -29,6 +30,7 @@ else:
             "activation": "Bootstrap",
             "context": "Context ControllerConfig Rng",
             "head": "Head",
+            "head_view": "HeadView",
             "result": "ApiError Decision KRaftVersionChange Result Steps WriteOperation",
         },
     )
@@ -40,6 +42,7 @@ __all__ = [
     "ControllerConfig",
     "Decision",
     "Head",
+    "HeadView",
     "KRaftVersionChange",
     "Result",
     "Rng",

@@ -14,7 +14,7 @@ from quorate.base.ids import Uuid
 from quorate.controller.assignments import new_uuid
 from quorate.controller.brokers import metadata_version
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.result import (
     MAX_RECORDS,
     PAUSE_EVERY,
@@ -56,7 +56,9 @@ _Resource = DescribeAclsResponse.DescribeAclsResource
 
 
 # -- create ------------------------------------------------------------------------------------
-def _create(head: Head, request: CreateAclsRequest, context: Context) -> Steps[CreateAclsResponse]:
+def _create(
+    head: HeadView, request: CreateAclsRequest, context: Context
+) -> Steps[CreateAclsResponse]:
     """An entry that is there already is a success without a record."""
     _check_authorizer(context, _NO_AUTHORIZER)
     image = head.image
@@ -233,7 +235,9 @@ class _Filter(NamedTuple):
 
 
 # -- delete ------------------------------------------------------------------------------------
-def _delete(head: Head, request: DeleteAclsRequest, context: Context) -> Steps[DeleteAclsResponse]:
+def _delete(
+    head: HeadView, request: DeleteAclsRequest, context: Context
+) -> Steps[DeleteAclsResponse]:
     _check_authorizer(context, _NO_AUTHORIZER)
     image = head.image
     removed: dict[Uuid, None] = {}

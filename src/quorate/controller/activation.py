@@ -14,7 +14,7 @@ from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.notes import Warn
 from quorate.controller.context import Context
 from quorate.controller.features import min_insync_record
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.result import OnException, Result, WriteOperation
 from quorate.formats.records import (
     AbortTransactionRecord,
@@ -52,7 +52,7 @@ class Bootstrap:
         return tuple(decode_record(value)[0] for value in self.values)
 
 
-def _activate(head: Head, bootstrap: Bootstrap, context: Context) -> Result[None]:
+def _activate(head: HeadView, bootstrap: Bootstrap, context: Context) -> Result[None]:
     """Raises QuorateError for a log that no controller can have written.
 
     With transactions (metadata.version 13) the records need not be one batch: readers of the log
@@ -88,7 +88,7 @@ def _activate(head: Head, bootstrap: Bootstrap, context: Context) -> Result[None
     return Result(found, None, atomic=not version.transactions, notes=tuple(notes))
 
 
-def _write_no_op(head: Head, request: None, context: Context) -> Result[None]:
+def _write_no_op(head: HeadView, request: None, context: Context) -> Result[None]:
     return Result([NoOpRecord()], None)
 
 

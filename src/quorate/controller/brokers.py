@@ -12,7 +12,7 @@ from typing import Final
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid, uuid_to_text
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.liveness import BrokerRegistered, BrokerUnregistered
 from quorate.controller.partition_changes import is_reserved
 from quorate.controller.replicas import (
@@ -58,7 +58,7 @@ def metadata_version(image: Image) -> MetadataVersion:
 
 # -- registration ------------------------------------------------------------------------------
 def _register(
-    head: Head, request: BrokerRegistrationRequest, context: Context
+    head: HeadView, request: BrokerRegistrationRequest, context: Context
 ) -> Steps[BrokerRegistrationResponse]:
     """The checks in Kafka's order, then:
 
@@ -158,7 +158,7 @@ def _check_level(name: str, level: int, low: int, high: int) -> None:
 
 
 def _leave(
-    head: Head, epoch: int | None, request: BrokerRegistrationRequest, context: Context
+    head: HeadView, epoch: int | None, request: BrokerRegistrationRequest, context: Context
 ) -> Iterable[Message]:
     """The partitions of the previous incarnation, which had `epoch` (`BrokerShutdownHandler`).
 
@@ -172,7 +172,7 @@ def _leave(
     return leader_and_isr_changes(image, in_sync_on(head, broker_id), context, to_remove=broker_id)
 
 
-def _unclean_shutdown(head: Head, broker_id: int, context: Context) -> Iterator[Message]:
+def _unclean_shutdown(head: HeadView, broker_id: int, context: Context) -> Iterator[Message]:
     for found in (in_sync_on(head, broker_id), eligible_on(head, broker_id)):
         yield from leader_and_isr_changes(head.image, found, context, unclean_shutdown=broker_id)
 
@@ -220,7 +220,7 @@ BROKER_REGISTRATION: Final = WriteOperation("BrokerRegistration", _register, _re
 
 # -- unregistration ----------------------------------------------------------------------------
 def _unregister(
-    head: Head, request: UnregisterBrokerRequest, context: Context
+    head: HeadView, request: UnregisterBrokerRequest, context: Context
 ) -> Result[UnregisterBrokerResponse]:
     image = head.image
     broker = image.cluster.brokers.get(request.broker_id)

@@ -20,7 +20,7 @@ from quorate.controller.config_changes import (
     replaced_configs,
 )
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.result import (
     PAUSE_EVERY,
     ApiError,
@@ -73,7 +73,7 @@ class IncrementalAlterConfigs:
 
 
 def _incremental(
-    head: Head, request: IncrementalAlterConfigs, context: Context
+    head: HeadView, request: IncrementalAlterConfigs, context: Context
 ) -> Steps[IncrementalAlterConfigsResponse]:
     changes, refused = _incremental_changes(request)
     records, results = yield from _decide(
@@ -87,7 +87,7 @@ def _incremental(
 
 
 def _replace(
-    head: Head, request: AlterConfigsRequest, context: Context
+    head: HeadView, request: AlterConfigsRequest, context: Context
 ) -> Steps[AlterConfigsResponse]:
     configs, refused = _replacements(request)
     records, results = yield from _decide(

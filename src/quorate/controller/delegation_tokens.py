@@ -19,7 +19,7 @@ from quorate.base.ids import uuid_to_text
 from quorate.controller.assignments import new_uuid
 from quorate.controller.brokers import metadata_version
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.result import OnException, Result, WriteOperation
 from quorate.controller.token_config import TokenConfig
 from quorate.formats.records import DelegationTokenRecord, RemoveDelegationTokenRecord
@@ -102,7 +102,7 @@ def _record(token_id: str, token: DelegationToken, expires_ms: int) -> Delegatio
 
 # -- create ------------------------------------------------------------------------------------
 def _create(
-    head: Head, request: CreateDelegationTokenRequest, context: Context
+    head: HeadView, request: CreateDelegationTokenRequest, context: Context
 ) -> Result[CreateDelegationTokenResponse]:
     requester = _asking(context)
     owner = requester
@@ -172,7 +172,7 @@ CREATE_DELEGATION_TOKEN: Final = WriteOperation("CreateDelegationToken", _create
 
 # -- renew -------------------------------------------------------------------------------------
 def _renew(
-    head: Head, request: RenewDelegationTokenRequest, context: Context
+    head: HeadView, request: RenewDelegationTokenRequest, context: Context
 ) -> Result[RenewDelegationTokenResponse]:
     if not context.may_use_tokens:
         return Result((), _not_renewed(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, -1))
@@ -211,7 +211,7 @@ RENEW_DELEGATION_TOKEN: Final = WriteOperation("RenewDelegationToken", _renew, _
 
 # -- expire ------------------------------------------------------------------------------------
 def _expire(
-    head: Head, request: ExpireDelegationTokenRequest, context: Context
+    head: HeadView, request: ExpireDelegationTokenRequest, context: Context
 ) -> Result[ExpireDelegationTokenResponse]:
     """A negative period removes the token, also one that is expired."""
     if not context.may_use_tokens:
@@ -250,7 +250,7 @@ EXPIRE_DELEGATION_TOKEN: Final = WriteOperation("ExpireDelegationToken", _expire
 
 
 # -- periodic ----------------------------------------------------------------------------------
-def _sweep(head: Head, request: None, context: Context) -> Result[bool]:
+def _sweep(head: HeadView, request: None, context: Context) -> Result[bool]:
     """Remove expired tokens. The response: run again at once."""
     records: list[Message] = []
     notes: list[str] = []

@@ -11,7 +11,7 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid
 from quorate.controller.brokers import check_epoch, metadata_version
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.partition_changes import (
     PartitionTarget,
     change_partition,
@@ -29,7 +29,7 @@ _Partition = _Topic.PartitionData
 
 
 def _assign(
-    head: Head, request: AssignReplicasToDirsRequest, context: Context
+    head: HeadView, request: AssignReplicasToDirsRequest, context: Context
 ) -> Result[AssignReplicasToDirsResponse]:
     """An unknown or failed directory is written all the same: the broker then leaves the ISR and
     the leadership of the partitions in it."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.partition_changes import Election, PartitionTarget, change_partition
 from quorate.controller.replicas import PlacedPartition, imbalanced, leaderless, rules_for
 from quorate.controller.result import (
@@ -40,7 +40,7 @@ _Partition = _Topic.PartitionResult
 
 
 def _elect_leaders(
-    head: Head, request: ElectLeadersRequest, context: Context
+    head: HeadView, request: ElectLeadersRequest, context: Context
 ) -> Steps[ElectLeadersResponse]:
     if request.election_type not in (PREFERRED, UNCLEAN):
         text = f"Unknown election type {request.election_type}"
@@ -159,12 +159,12 @@ ELECT_LEADERS: Final = WriteOperation(
 
 
 # -- periodic ----------------------------------------------------------------------------------
-def _balance(head: Head, request: None, context: Context) -> Result[bool]:
+def _balance(head: HeadView, request: None, context: Context) -> Result[bool]:
     """The preferred leaders (`auto.leader.rebalance.enable`). The response: run again at once."""
     return _periodic(head.image, imbalanced(head), Election.PREFERRED, context)
 
 
-def _unclean(head: Head, request: None, context: Context) -> Result[bool]:
+def _unclean(head: HeadView, request: None, context: Context) -> Result[bool]:
     """Leaders outside the ISR for topics that allow them. The response: run again at once."""
     image, configs = head.image, context.configs
     found = (

@@ -11,7 +11,7 @@ from typing import Final
 from quorate.base.errors import ErrorCode
 from quorate.base.java_order import hash_map_order
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.result import (
     ApiError,
     Decision,
@@ -103,7 +103,7 @@ def api_versions(
 
 # -- UpdateFeatures (KIP-584) ----------------------------------------------------------------------
 def _decide(
-    head: Head, request: UpdateFeaturesRequest, context: Context
+    head: HeadView, request: UpdateFeaturesRequest, context: Context
 ) -> Decision[UpdateFeaturesResponse]:
     try:
         levels, kraft_version = _updates(head.image, request, context)

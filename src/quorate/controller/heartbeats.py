@@ -16,7 +16,7 @@ from quorate.base.ids import Uuid
 from quorate.base.notes import Warn
 from quorate.controller.brokers import check_epoch, metadata_version
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.liveness import (
     UNKNOWN_OFFSET,
     BrokerControl,
@@ -47,7 +47,7 @@ _IN_CONTROLLED_SHUTDOWN: Final = 1
 
 
 def _heartbeat(
-    head: Head, request: BrokerHeartbeatRequest, context: Context
+    head: HeadView, request: BrokerHeartbeatRequest, context: Context
 ) -> Steps[BrokerHeartbeatResponse]:
     """Checks at once; the changes of many partitions are written in parts."""
     image, liveness = head.image, context.liveness
@@ -93,7 +93,7 @@ def _noting(records: Iterable[Message], written: set[type[Message]]) -> Iterator
 
 
 def _transition(
-    head: Head, broker: Broker, state: BrokerControl, context: Context
+    head: HeadView, broker: Broker, state: BrokerControl, context: Context
 ) -> Iterator[Message]:
     if state in (BrokerControl.FENCED, BrokerControl.SHUTDOWN_NOW):
         yield from _fence(head, broker, context)
@@ -108,7 +108,7 @@ def _transition(
         )
 
 
-def _fence(head: Head, broker: Broker, context: Context) -> Iterator[Message]:
+def _fence(head: HeadView, broker: Broker, context: Context) -> Iterator[Message]:
     """The partitions first: a controller that takes over in between fences the broker again."""
     yield from leader_and_isr_changes(
         head.image, in_sync_on(head, broker.id), context, to_remove=broker.id
@@ -128,7 +128,7 @@ def _change(
 
 
 def _offline(
-    head: Head, broker: Broker, directories: list[Uuid], context: Context
+    head: HeadView, broker: Broker, directories: list[Uuid], context: Context
 ) -> Iterator[Message]:
     """Log directories that failed (KIP-858): the partitions in them, then the remaining ones."""
     failed = [directory for directory in broker.directories if directory in directories]
@@ -167,7 +167,7 @@ BROKER_HEARTBEAT: Final = WriteOperation("BrokerHeartbeat", _heartbeat, _heartbe
 
 
 # -- fencing -----------------------------------------------------------------------------------
-def _fence_stale(head: Head, request: None, context: Context) -> Result[bool]:
+def _fence_stale(head: HeadView, request: None, context: Context) -> Result[bool]:
     """Fence brokers whose session has expired, one at a time, in writes of bounded size.
 
     1. The fencing begins: the broker gets no leadership, replica or place in an ISR any more.

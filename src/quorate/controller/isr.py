@@ -10,7 +10,7 @@ from typing import Final
 from quorate.base.errors import ErrorCode
 from quorate.controller.brokers import check_epoch
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.partition_changes import (
     NO_LEADER_CHANGE,
     PartitionTarget,
@@ -33,7 +33,7 @@ _Answer = AlterPartitionResponse.TopicData.PartitionData
 
 
 def _alter_partition(
-    head: Head, request: AlterPartitionRequest, context: Context
+    head: HeadView, request: AlterPartitionRequest, context: Context
 ) -> Result[AlterPartitionResponse]:
     """Each partition is decided alone; a refused one does not affect the others."""
     image = head.image

@@ -21,7 +21,7 @@ from quorate.controller.assignments import (
     placed,
 )
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.result import (
     MAX_RECORDS,
     PAUSE_EVERY,
@@ -42,7 +42,7 @@ from quorate.wire.schema import Message
 
 
 def _create_partitions(
-    head: Head, request: CreatePartitionsRequest, context: Context
+    head: HeadView, request: CreatePartitionsRequest, context: Context
 ) -> Steps[CreatePartitionsResponse]:
     image, brokers = head.image, BrokerFacts(head.image, context)
     named = Counter(topic.name for topic in request.topics)

@@ -10,7 +10,7 @@ from typing import Final
 from quorate.base.errors import ErrorCode
 from quorate.controller.brokers import check_epoch
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.result import ApiError, Result, WriteOperation
 from quorate.formats.records import ProducerIdsRecord
 from quorate.wire.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -20,7 +20,7 @@ _LAST_ID: Final = 2**63 - 1
 
 
 def _allocate(
-    head: Head, request: AllocateProducerIdsRequest, context: Context
+    head: HeadView, request: AllocateProducerIdsRequest, context: Context
 ) -> Result[AllocateProducerIdsResponse]:
     image = head.image
     check_epoch(image, request.broker_id, request.broker_epoch)

@@ -14,7 +14,7 @@ from typing import Final
 from quorate.base.errors import ErrorCode
 from quorate.base.java_order import hash_map_order
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.result import MAX_RECORDS, PAUSE_EVERY, Result, Steps, WriteOperation
 from quorate.formats.records import ClientQuotaRecord
 from quorate.metadata.image import QuotaEntity
@@ -58,7 +58,7 @@ class _InvalidError(Exception):
 
 
 def _decide(
-    head: Head, request: AlterClientQuotasRequest, context: Context
+    head: HeadView, request: AlterClientQuotasRequest, context: Context
 ) -> Steps[AlterClientQuotasResponse]:
     alterations = [_alteration(entry) for entry in request.entries]
     records, results = yield from alter(head.image.client_quotas, alterations)

@@ -15,7 +15,7 @@ from typing import Final
 from quorate.base.errors import ErrorCode
 from quorate.controller.assignments import check_assignment, check_size
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.partition_changes import Election, PartitionTarget, change_partition
 from quorate.controller.replicas import PlacedPartition, election_of, rules_for
 from quorate.controller.result import (
@@ -49,7 +49,7 @@ def is_reassigned(partition: Partition) -> bool:
 
 # -- change ------------------------------------------------------------------------------------
 def _alter(
-    head: Head, request: AlterPartitionReassignmentsRequest, context: Context
+    head: HeadView, request: AlterPartitionReassignmentsRequest, context: Context
 ) -> Steps[AlterPartitionReassignmentsResponse]:
     """Each partition is decided alone; the records of all of them commit together."""
     image = head.image

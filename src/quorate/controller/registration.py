@@ -10,7 +10,7 @@ from typing import Final
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.result import ApiError, Result, WriteOperation
 from quorate.formats.records import RegisterControllerRecord, UnregisterControllerRecord
 from quorate.metadata.cluster import SECURITY_PROTOCOLS
@@ -24,7 +24,7 @@ from quorate.wire.messages import (
 
 # -- registration ------------------------------------------------------------------------------
 def _register(
-    head: Head, request: ControllerRegistrationRequest, context: Context
+    head: HeadView, request: ControllerRegistrationRequest, context: Context
 ) -> Result[ControllerRegistrationResponse]:
     version = head.image.features.metadata_version
     if version is None or not version.controller_registration:
@@ -90,7 +90,7 @@ def _listener_problem(end: ControllerRegistrationRequest.Listener) -> str | None
 
 # -- unregistration ----------------------------------------------------------------------------
 def _unregister(
-    head: Head, request: UnregisterControllerRequest, context: Context
+    head: HeadView, request: UnregisterControllerRequest, context: Context
 ) -> Result[UnregisterControllerResponse]:
     """Asks neither whether the controller is a voter nor whether it runs, as Kafka 4.4.0: one that
     runs registers again."""

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from quorate.base.ids import Uuid
 from quorate.controller.configs_in_force import ConfigsInForce
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.liveness import ALL_TOPICS, FencingProgress
 from quorate.controller.partition_changes import (
     Election,
@@ -35,34 +35,34 @@ class PlacedPartition(NamedTuple):
     partition: Partition
 
 
-def in_sync_on(head: Head, broker_id: int) -> Iterator[PlacedPartition]:
+def in_sync_on(head: HeadView, broker_id: int) -> Iterator[PlacedPartition]:
     """The partitions that have the broker in their ISR."""
     return (found for found in _on(head, broker_id) if broker_id in found.partition.isr)
 
 
-def eligible_on(head: Head, broker_id: int) -> Iterator[PlacedPartition]:
+def eligible_on(head: HeadView, broker_id: int) -> Iterator[PlacedPartition]:
     """The partitions that have the broker among their eligible leader replicas (KIP-966)."""
     return (found for found in _on(head, broker_id) if broker_id in found.partition.elr)
 
 
-def in_directory(head: Head, broker_id: int, directory: Uuid) -> Iterator[PlacedPartition]:
+def in_directory(head: HeadView, broker_id: int, directory: Uuid) -> Iterator[PlacedPartition]:
     """The partitions with a replica in this log directory of the broker."""
     return (found for found in _on(head, broker_id) if directory in found.partition.directories)
 
 
-def leaderless(head: Head) -> Iterator[PlacedPartition]:
+def leaderless(head: HeadView) -> Iterator[PlacedPartition]:
     """The partitions without a leader."""
     found = _of(head.image, head.index.leaderless_topics())
     return (place for place in found if place.partition.leader == NO_LEADER)
 
 
-def imbalanced(head: Head) -> Iterator[PlacedPartition]:
+def imbalanced(head: HeadView) -> Iterator[PlacedPartition]:
     """The partitions whose leader is not the preferred one."""
     found = _of(head.image, head.index.imbalanced_topics())
     return (p for p in found if p.partition.leader != p.partition.preferred_leader)
 
 
-def _on(head: Head, broker_id: int) -> Iterator[PlacedPartition]:
+def _on(head: HeadView, broker_id: int) -> Iterator[PlacedPartition]:
     return _of(head.image, (topic_id for _, topic_id in head.index.topics_of(broker_id)))
 
 
@@ -90,7 +90,7 @@ def in_parts(records: Iterable[Message], context: Context) -> Generator[Part, No
 
 
 def fencing_changes(
-    head: Head, broker_id: int, progress: FencingProgress, context: Context
+    head: HeadView, broker_id: int, progress: FencingProgress, context: Context
 ) -> tuple[list[Message], FencingProgress]:
     """The next partition changes of a broker that is being fenced, and where they end.
 

@@ -16,7 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.frozen import frozen
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.liveness import LivenessChange
 from quorate.wire.schema import Message
 
@@ -132,7 +132,7 @@ class WriteOperation(Generic[Q, R]):
     """One kind of write: an API of the table, or a write of the controller's own."""
 
     name: str
-    decide: Callable[[Head, Q, Context], Decision[R]]
+    decide: Callable[[HeadView, Q, Context], Decision[R]]
     failed: Callable[[Q, ErrorCode, str | None], R]
     """The response that says of the whole request that it failed. Takes the code and the text of
     the exception, None for none. Which text the response has is up to the API: `getErrorResponse`

@@ -12,7 +12,7 @@ from typing import Final
 from quorate.base.errors import ErrorCode
 from quorate.controller.brokers import metadata_version
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.result import ApiError, Result, WriteOperation
 from quorate.formats.records import RemoveUserScramCredentialRecord
 from quorate.metadata.image import Image, ScramKey
@@ -38,7 +38,7 @@ _Described = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsRe
 
 
 def _alter(
-    head: Head, request: AlterUserScramCredentialsRequest, context: Context
+    head: HeadView, request: AlterUserScramCredentialsRequest, context: Context
 ) -> Result[AlterUserScramCredentialsResponse]:
     """Each user is decided alone. A user that is named twice is refused, also for two mechanisms; a
     mistake in what names it first comes before that."""

@@ -13,7 +13,7 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID, Uuid
 from quorate.controller.assignments import charge, check_size
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.result import PAUSE_EVERY, ApiError, Result, Steps, WriteOperation
 from quorate.formats.records import RemoveTopicRecord
 from quorate.metadata.image import Image
@@ -26,7 +26,7 @@ from quorate.wire.schema import Message
 
 
 def _delete_topics(
-    head: Head, request: DeleteTopicsRequest, context: Context
+    head: HeadView, request: DeleteTopicsRequest, context: Context
 ) -> Steps[DeleteTopicsResponse]:
     image = head.image
     records: list[Message] = []

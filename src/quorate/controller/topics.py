@@ -32,7 +32,7 @@ from quorate.controller.config_changes import (
     clear_elr_records,
 )
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.policies import NewTopic
 from quorate.controller.policy_check import ask
 from quorate.controller.result import (
@@ -73,7 +73,7 @@ class _Refusals:
 
 
 def _create_topics(
-    head: Head, request: CreateTopicsRequest, context: Context
+    head: HeadView, request: CreateTopicsRequest, context: Context
 ) -> Steps[CreateTopicsResponse]:
     """The checks in Kafka's order; a topic that is refused does not affect the others."""
     image, brokers = head.image, BrokerFacts(head.image, context)
