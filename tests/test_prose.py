@@ -12,7 +12,7 @@ MOST_WORDS = 25
 """Of a sentence. Code in backticks counts as one word, and so does a link's text as it reads."""
 LONG_SENTENCES = {"src/quorate/controller": 2}
 """Page, folder of pages or package -> sentences that are longer; absent: none. Lower it, never raise it."""
-FRAGMENTS = {"src/quorate/controller": 21, "src/quorate/node": 1}
+FRAGMENTS = {"src/quorate/controller": 19, "src/quorate/node": 1}
 """Package -> docstrings of functions that are no sentence; absent: none. Lower it, never raise it."""
 PAGES = (
     *("README.md", "CONTRIBUTING.md", "docs/apis.md", "docs/architecture.md", "docs/benchmarks.md"),

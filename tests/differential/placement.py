@@ -1,4 +1,4 @@
-"""The rules for replicas that a controller places by chance."""
+"""The rules for replicas that a controller places at random."""
 
 from __future__ import annotations
 

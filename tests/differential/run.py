@@ -116,7 +116,7 @@ def run_seed(
 
 
 def may_place(pair: Pair) -> bool:
-    """What the controllers place by chance can be deleted, and chance does not decide whether a new
+    """What the controllers place at random can be deleted, and chance does not decide whether a new
     partition has a broker in service."""
     brokers = pair.java.image.cluster.brokers.values()
     return pair.may_delete and not any(b.in_controlled_shutdown and not b.fenced for b in brokers)

@@ -1,4 +1,4 @@
-"""One controller of the pair: its process, its log as it grows, names for what it chose by chance."""
+"""One controller of the pair: its process, its log as it grows, names for what it chose at random."""
 
 from __future__ import annotations
 

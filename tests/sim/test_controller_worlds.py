@@ -12,7 +12,7 @@ import pytest
 from quorate.base.errors import ErrorCode
 from quorate.controller import partition_changes, reassignments
 from quorate.controller.head import Head
-from quorate.controller.liveness import BrokerRegistered, Liveness, LivenessChange
+from quorate.controller.liveness import Liveness, LivenessChange
 from quorate.controller.partition_changes import PartitionTarget
 from quorate.controller.partition_index import PartitionIndex
 from quorate.metadata.image import Partition
@@ -184,13 +184,14 @@ def is_never_being_fenced(liveness: Liveness, broker_id: int) -> bool:
     return False
 
 
+COMMITTED = Liveness.committed
+
+
 def counts_the_first_part_alone(
     liveness: Liveness, changes: Iterable[LivenessChange], last_offset: int
 ) -> None:
     """In place of Liveness.committed: the offset of a registration is too low."""
-    for change in changes:
-        if isinstance(change, BrokerRegistered):
-            liveness._of(change.broker_id).register_offset = last_offset - 2
+    COMMITTED(liveness, changes, last_offset - 2)
 
 
 def keeps_what_was_added(partition: Partition, replicas: list[int]) -> PartitionTarget:

@@ -184,7 +184,7 @@ class _Filter(NamedTuple):
     permission_type: int
 
     def check(self) -> None:
-        """Raises ApiError (INVALID_REQUEST) for a filter with a code of no meaning."""
+        """Refuse a filter with a code of no meaning. Raises ApiError (INVALID_REQUEST)."""
         if self.resource_type not in (ANY, *_RESOURCES) or self.pattern_type not in (
             ANY,
             MATCH,

@@ -53,7 +53,7 @@ class Bootstrap:
 
 
 def _activate(head: HeadView, bootstrap: Bootstrap, context: Context) -> Result[None]:
-    """Raises QuorateError for a log that no controller can have written.
+    """Begin to lead. Raises QuorateError for a log that no controller can have written.
 
     With transactions (metadata.version 13) the records need not be one batch: readers of the log
     see them when the transaction ends.

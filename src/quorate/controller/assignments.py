@@ -96,7 +96,7 @@ def placed(
 def check_assignment(
     registered: Container[int], replicas: Sequence[int], factor: int | None
 ) -> None:
-    """Raises ApiError (INVALID_REPLICA_ASSIGNMENT) for replicas that cannot be assigned.
+    """Refuse replicas that cannot be assigned. Raises ApiError (INVALID_REPLICA_ASSIGNMENT).
 
     registered: the ids of the registered brokers.
     factor: the replication factor of the partitions before it; None: this is the first one.

@@ -184,7 +184,7 @@ def _create_topic(
 def _configs(
     image: Image, topic: CreateTopicsRequest.CreatableTopic, context: Context
 ) -> list[Message]:
-    """Raises ApiError where a topic may not have these configs."""
+    """The records of the topic's configs. Raises ApiError where it may not have them."""
     without_value = [config.name for config in topic.configs if config.value is None]
     if without_value:
         text = f"Null value not supported for topic configs: {','.join(without_value)}"
@@ -286,7 +286,7 @@ def _created(
     configs_of: _EffectiveConfigs,
     context: Context,
 ) -> CreateTopicsResponse.CreatableTopicResult:
-    """`made`: the topic's records; its partitions are last."""
+    """The result for a topic that is created. `made`: its records, partitions last."""
     last = made[-1]
     assert isinstance(last, PartitionRecord), "a topic has a partition"
     topic_id = last.topic_id

@@ -303,7 +303,10 @@ class WriteQueue:
     def _submitted(
         self, write: QueuedWrite, records: Sequence[Message], atomic: bool
     ) -> Generator[None, None, None]:
-        """Raises ApiError where the records fit no batch, ValueError where they are too many."""
+        """Submit the records in parts.
+
+        Raises ApiError where they fit no batch, ValueError where they are too many.
+        """
         for part in self._writer.parts(write.operation.name, records, atomic):
             if part is None:
                 yield None
