@@ -59,11 +59,15 @@ def tree() -> dict[str, Node]:
     return nodes
 
 
-def _nodes(words: str, command: click.Command) -> Iterator[tuple[str, Node]]:
+def _nodes(
+    words: str, command: click.Command, parent: click.Context | None = None
+) -> Iterator[tuple[str, Node]]:
+    # With its parent: the names of the help option come from there, as in a run.
+    context = click.Context(command, parent=parent, **command.context_settings)
     below = command.commands if isinstance(command, click.Group) else {}
     options = tuple(
         Option(name, _first_sentence(param.help or ""), _valued(param), _choices(param.type))
-        for param in command.get_params(click.Context(command, **command.context_settings))
+        for param in command.get_params(context)
         if isinstance(param, click.Option) and not param.hidden
         for name in (*param.opts, *param.secondary_opts)
     )
@@ -76,7 +80,7 @@ def _nodes(words: str, command: click.Command) -> Iterator[tuple[str, Node]]:
     helps = {name: each.get_short_help_str(1000) for name, each in below.items()}
     yield words, Node(helps | arguments, options)
     for name, each in below.items():
-        yield from _nodes(f"{words} {name}", each)
+        yield from _nodes(f"{words} {name}", each, context)
 
 
 def _valued(option: click.Option) -> bool:

@@ -55,6 +55,7 @@ def test_a_node_logs_its_authorizer_and_serves_secured_pages(tmp_path):
     with Quorum(tmp_path / "quorum", {1: "quorate"}, config=config) as quorum:
         quorum.format()
         quorum.start()
+        quorum.wait_until_listening()
         node = quorum.nodes[1]
         words = ["--bootstrap-controller", quorum.bootstrap, "--command-config", str(tool)]
         refused = run_tool([*QUORATE, "metadata-quorum", *words, "describe", "--status"])

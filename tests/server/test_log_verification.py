@@ -97,8 +97,8 @@ def test_a_wrong_belief_of_the_storage_stops_the_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VERIFY_LOG, "1")
-    right = FileStorage.size.fget  # type: ignore[attr-defined]
-    monkeypatch.setattr(FileStorage, "size", property(lambda self: max(right(self) - 1, 0)))
+    size: Any = FileStorage.size
+    monkeypatch.setattr(FileStorage, "size", property(lambda self: max(size.__get__(self) - 1, 0)))
     fault = run(tmp_path, never)
     assert fault is not None and "the storage's log size: " in fault
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import logging
 import re
 import socket
 import threading
@@ -65,7 +66,7 @@ CASES = {
         server(start=FUTURE),
         client(),
         rf"refused here: its certificate is not valid yet before {FUTURE:%Y-%m-%d} .*compare the clocks",
-        r"refused there: it does not accept the certificate of this side: check the host name and "
+        r"refused there: it does not accept the certificate of this side, .*the host name and "
         rf"dates .*valid from {FUTURE:%Y-%m-%d}",
     ),
     "the node's certificate is for another host": (
@@ -73,7 +74,7 @@ CASES = {
         client(),
         r"refused here: its certificate is not made for the host localhost, it names kafka.example, "
         r"10.1.2.3: connect with one of its names",
-        r"refused there: .*check the host name and dates",
+        r"refused there: .*the host name and dates",
     ),
     "the tool does not know the authority": (
         server(),
@@ -92,7 +93,7 @@ CASES = {
     "the client's certificate is not valid yet": (
         server(),
         client(start=FUTURE),
-        rf"refused there: .*check the host name and dates \[.*valid from {FUTURE:%Y-%m-%d}",
+        rf"refused there: .*the host name and dates \[.*valid from {FUTURE:%Y-%m-%d}",
         r"refused here: its certificate is not valid yet: compare the clocks",
     ),
     "the authority of the client is no longer in the truststore": (
@@ -215,7 +216,9 @@ def test_both_sides_say_who_refused_and_why(case, caplog):
         logged(caplog, listener_says)
 
 
-def test_a_tool_ends_at_once_and_without_a_traceback(tmp_path, capsys):
+def test_a_tool_ends_at_once_and_without_a_traceback(tmp_path, capsys, monkeypatch):
+    # The listener of this process logs too, to whatever an earlier test has closed.
+    monkeypatch.setattr(logging, "raiseExceptions", False)
     pem = tmp_path / "tool.pem"
     pem.write_bytes(AUTHORITY.issue("tool", [], PAST, 10))
     trust = tmp_path / "ca.pem"

@@ -261,6 +261,7 @@ def log_to(process: Process, end: int | None) -> bytes:
 
 # -- a registration that is answered late --------------------------------------------------------
 @pytest.mark.slow
+@pytest.mark.interpreted
 def test_a_registration_is_answered_after_another_controller_is_active(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -11,7 +11,7 @@ from quorate.sim.run import version
 PACKAGE = Path(quorate.__file__).parent
 OF_A_WORLD = (
     *("base", "broker", "config_definitions", "controller", "formats", "metadata", "node", "raft"),
-    *("replica", "security", "sim", "storage", "wire"),
+    *("replica", "security", "sim", "storage", "verify", "wire"),
 )
 
 

@@ -48,6 +48,7 @@ def secured(tmp_path_factory):
     with Quorum(folder / "quorum", {1: "quorate"}, config=config) as quorum:
         quorum.format()
         quorum.start()
+        quorum.wait_until_listening()
         (folder / "secret").write_text(SECRET)
         yield quorum, folder
 

@@ -162,9 +162,12 @@ class NodeSecurity:
     def _poll(self, loop: asyncio.AbstractEventLoop) -> None:
         configs = self._dynamic()
         for what, one in self._certificates.items():
-            listener = self._listener_of[what]
-            stores = dynamic_stores(configs, listener)
-            changed = one.poll({**listener_values(self._file, listener), **stores})
+            listener = self._listener_of.get(what)  # the HTTP listener has no dynamic configs
+            if listener is None:
+                changed = one.poll()
+            else:
+                stores = dynamic_stores(configs, listener)
+                changed = one.poll({**listener_values(self._file, listener), **stores})
             if changed is True:
                 LOG.info("Read the changed certificates of %s", what)
             elif changed is False:

@@ -169,35 +169,35 @@ _quorate_command() {
       valued='' ;;
     "quorate pipeline ingest")
       commands=''
-      flags='--quiet --json --findings-exit-zero --fail-fast --help'
+      flags='--quiet --json --findings-exit-zero --fail-fast -h --help'
       valued='--warehouse -w --format --master --conf --storage-option --cluster --cluster-id --up-to' ;;
     "quorate pipeline stream")
       commands=''
-      flags='--quiet --json --findings-exit-zero --once --fail-fast --help'
+      flags='--quiet --json --findings-exit-zero --once --fail-fast -h --help'
       valued='--warehouse -w --format --master --conf --storage-option --cluster --bootstrap-controllers -b --command-config --every --max-records --cluster-id --up-to --timeout --on-silence' ;;
     "quorate pipeline history")
       commands=''
-      flags='--quiet --json --help'
+      flags='--quiet --json -h --help'
       valued='--warehouse -w --format --master --conf --storage-option --where --order-by --limit --at --cluster' ;;
     "quorate pipeline who")
       commands=''
-      flags='--quiet --json --findings-exit-zero --all --out --help'
+      flags='--quiet --json --findings-exit-zero --all --out -h --help'
       valued='--warehouse -w --format --master --conf --storage-option --authorizer-log --request-log --controller-log --server-log --cluster --tz --window --skew --pattern --where --limit' ;;
     "quorate pipeline audit")
       commands=''
-      flags='--quiet --json --findings-exit-zero --fail-fast --help'
+      flags='--quiet --json --findings-exit-zero --fail-fast -h --help'
       valued='--master --conf --storage-option --cluster --cluster-id --out' ;;
     "quorate pipeline report")
       commands=''
-      flags='--quiet --json --help'
+      flags='--quiet --json -h --help'
       valued='--warehouse -w --format --master --conf --storage-option --out --audit --cluster' ;;
     "quorate pipeline compact")
       commands=''
-      flags='--quiet --json --help'
+      flags='--quiet --json -h --help'
       valued='--warehouse -w --format --master --conf --storage-option --keep-hours --least-files' ;;
     "quorate pipeline repair")
       commands=''
-      flags='--quiet --json --help'
+      flags='--quiet --json -h --help'
       valued='--warehouse -w --format --master --conf --storage-option' ;;
     "quorate pipeline campaign")
       commands=''

@@ -171,35 +171,35 @@ _quorate_command() {
       valued=() ;;
     "quorate pipeline ingest")
       below=()
-      flags=('--quiet:Print no progress to stderr' '--json:Print JSON' '--findings-exit-zero:Exit with 0 instead of 1 when the job did all its work and has findings' '--fail-fast:Ingest nothing when some of the input is bad' '--help:Show this message and exit')
+      flags=('--quiet:Print no progress to stderr' '--json:Print JSON' '--findings-exit-zero:Exit with 0 instead of 1 when the job did all its work and has findings' '--fail-fast:Ingest nothing when some of the input is bad' '-h:Show this message and exit' '--help:Show this message and exit')
       valued=('--warehouse:The folder of the tables' '-w:The folder of the tables' '--format:The format of the tables' '--master:Spark'\''s master' '--conf:A setting of Spark' '--storage-option:A setting of an object store, named like its environment variable (AWS_ENDPOINT_URL)' '--cluster:The logs at and below PATH are of the cluster NAME, whatever their cluster id is' '--cluster-id:For logs without a meta.properties beside them' '--up-to:Leave out what neither a majority of the voters nor a snapshot proves to be committed') ;;
     "quorate pipeline stream")
       below=()
-      flags=('--quiet:Print no progress to stderr' '--json:Print JSON' '--findings-exit-zero:Exit with 0 instead of 1 when the job did all its work and has findings' '--once:Ingest what is committed now, then end' '--fail-fast:End when some of the input is bad' '--help:Show this message and exit')
+      flags=('--quiet:Print no progress to stderr' '--json:Print JSON' '--findings-exit-zero:Exit with 0 instead of 1 when the job did all its work and has findings' '--once:Ingest what is committed now, then end' '--fail-fast:End when some of the input is bad' '-h:Show this message and exit' '--help:Show this message and exit')
       valued=('--warehouse:The folder of the tables' '-w:The folder of the tables' '--format:The format of the tables' '--master:Spark'\''s master' '--conf:A setting of Spark' '--storage-option:A setting of an object store, named like its environment variable (AWS_ENDPOINT_URL)' '--cluster:The logs at and below PATH are of the cluster NAME, whatever their cluster id is' '--bootstrap-controllers:Live controllers of a cluster' '-b:Live controllers of a cluster' '--command-config:Client properties file' '--every:Time between the beginnings of two batches' '--max-records:The largest number of records of a batch' '--cluster-id:Refuse controllers of another cluster' '--up-to:With PATHS' '--timeout:End when no controller of a cluster has answered for so long' '--on-silence:When one of several clusters does not answer') ;;
     "quorate pipeline history")
       below=()
-      flags=('--quiet:Print no progress to stderr' '--json:Print JSON' '--help:Show this message and exit')
+      flags=('--quiet:Print no progress to stderr' '--json:Print JSON' '-h:Show this message and exit' '--help:Show this message and exit')
       valued=('--warehouse:The folder of the tables' '-w:The folder of the tables' '--format:The format of the tables' '--master:Spark'\''s master' '--conf:A setting of Spark' '--storage-option:A setting of an object store, named like its environment variable (AWS_ENDPOINT_URL)' '--where:A condition on the columns of the answer' '--order-by:Sort the answer' '--limit:Rows to print at most' '--at:With a kind' '--cluster:Only this cluster') ;;
     "quorate pipeline who")
       below=()
-      flags=('--quiet:Print no progress to stderr' '--json:Print JSON' '--findings-exit-zero:Exit with 0 instead of 1 when the job did all its work and has findings' '--all:Also print what nodes did by themselves' '--out:Keep the whole answer in the warehouse, as table who' '--help:Show this message and exit')
+      flags=('--quiet:Print no progress to stderr' '--json:Print JSON' '--findings-exit-zero:Exit with 0 instead of 1 when the job did all its work and has findings' '--all:Also print what nodes did by themselves' '--out:Keep the whole answer in the warehouse, as table who' '-h:Show this message and exit' '--help:Show this message and exit')
       valued=('--warehouse:The folder of the tables' '-w:The folder of the tables' '--format:The format of the tables' '--master:Spark'\''s master' '--conf:A setting of Spark' '--storage-option:A setting of an object store, named like its environment variable (AWS_ENDPOINT_URL)' '--authorizer-log:kafka-authorizer.log, of the controllers and the brokers' '--request-log:kafka-request.log' '--controller-log:controller.log, for what controllers did by themselves' '--server-log:server.log, or any other log that contains such lines' '--cluster:The cluster of the logs' '--tz:The time zone of the logs' '--window:Longest time from an allowed request to its change' '--skew:Largest difference between the clocks of two nodes' '--pattern:The log4j layout, if it is not Kafka'\''s own' '--where:A condition on the columns of the answer' '--limit:Rows to print at most') ;;
     "quorate pipeline audit")
       below=()
-      flags=('--quiet:Print no progress to stderr' '--json:Print JSON' '--findings-exit-zero:Exit with 0 instead of 1 when the job did all its work and has findings' '--fail-fast:Stop at the first damage in a log' '--help:Show this message and exit')
+      flags=('--quiet:Print no progress to stderr' '--json:Print JSON' '--findings-exit-zero:Exit with 0 instead of 1 when the job did all its work and has findings' '--fail-fast:Stop at the first damage in a log' '-h:Show this message and exit' '--help:Show this message and exit')
       valued=('--master:Spark'\''s master' '--conf:A setting of Spark' '--storage-option:A setting of an object store, named like its environment variable (AWS_ENDPOINT_URL)' '--cluster:The logs at and below PATH are of the cluster NAME, whatever their cluster id is' '--cluster-id:For logs without a meta.properties beside them' '--out:Also write report.json there') ;;
     "quorate pipeline report")
       below=()
-      flags=('--quiet:Print no progress to stderr' '--json:Print JSON' '--help:Show this message and exit')
+      flags=('--quiet:Print no progress to stderr' '--json:Print JSON' '-h:Show this message and exit' '--help:Show this message and exit')
       valued=('--warehouse:The folder of the tables' '-w:The folder of the tables' '--format:The format of the tables' '--master:Spark'\''s master' '--conf:A setting of Spark' '--storage-option:A setting of an object store, named like its environment variable (AWS_ENDPOINT_URL)' '--out:The HTML page to write' '--audit:Also show a report.json of `audit --out`' '--cluster:Only this cluster') ;;
     "quorate pipeline compact")
       below=()
-      flags=('--quiet:Print no progress to stderr' '--json:Print JSON' '--help:Show this message and exit')
+      flags=('--quiet:Print no progress to stderr' '--json:Print JSON' '-h:Show this message and exit' '--help:Show this message and exit')
       valued=('--warehouse:The folder of the tables' '-w:The folder of the tables' '--format:The format of the tables' '--master:Spark'\''s master' '--conf:A setting of Spark' '--storage-option:A setting of an object store, named like its environment variable (AWS_ENDPOINT_URL)' '--keep-hours:Delete files that are unused for so long' '--least-files:Join where there are at least so many') ;;
     "quorate pipeline repair")
       below=()
-      flags=('--quiet:Print no progress to stderr' '--json:Print JSON' '--help:Show this message and exit')
+      flags=('--quiet:Print no progress to stderr' '--json:Print JSON' '-h:Show this message and exit' '--help:Show this message and exit')
       valued=('--warehouse:The folder of the tables' '-w:The folder of the tables' '--format:The format of the tables' '--master:Spark'\''s master' '--conf:A setting of Spark' '--storage-option:A setting of an object store, named like its environment variable (AWS_ENDPOINT_URL)') ;;
     "quorate pipeline campaign")
       below=()
