@@ -19,7 +19,7 @@ from interop.process import Node
 from quorate.base.errors import ErrorCode
 from quorate.metadata.image import Image
 from quorate.security.acl import AclOperation, AclResource
-from quorate.security.authorizer import AuthorizerConfig, Requester, authorize
+from quorate.security.authorizer import AuthorizerConfig, Requester, decide
 from quorate.shell.loading import load_directory
 from quorate.wire.messages.acls import CreateAclsRequest, CreateAclsResponse
 from quorate.wire.messages.cluster import ApiVersionsRequest, ApiVersionsResponse
@@ -224,11 +224,11 @@ def _decision_p99_us(image: Image, entries: int) -> float:
         number = rng.randrange(entries)
         who = Requester(f"User:user-{number:06}", HOST)
         start = time.perf_counter()
-        allowed = authorize(
+        decision = decide(
             image, config, who, AclOperation.WRITE, AclResource.TOPIC, f"topic-{number:06}"
         )
         spans.append(time.perf_counter() - start)
-        assert allowed
+        assert decision.is_allowed
     return sorted(spans)[int(DECISIONS * 0.99)] * 1e6
 
 
