@@ -6,13 +6,13 @@ import asyncio
 import binascii
 import hashlib
 import hmac
-import os
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from quorate.base.errors import QuorateError
+from quorate.base.file_stamp import file_stamp
 from quorate.config.monitoring_settings import CREDENTIALS_FILE, PagesSettings
 from quorate.security.principal import ANONYMOUS
 from quorate.security.tls.contexts import server_context
@@ -77,12 +77,12 @@ class _Users:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._seen = self._stamp()
+        self._seen = file_stamp(self._path)
         self._known = self._read()
 
     def knows(self, user: str, password: str) -> bool:
         """Whether the file has this user with this password; takes as long for every user."""
-        stamp = self._stamp()
+        stamp = file_stamp(self._path)
         if stamp != self._seen:
             self._seen = stamp
             try:
@@ -113,13 +113,6 @@ class _Users:
         if not known:
             raise self._error("it has no line user:password")
         return known
-
-    def _stamp(self) -> tuple[int, int, int] | None:
-        try:
-            found = os.stat(self._path)
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
 
     def _error(self, why: str) -> CredentialsError:
         return CredentialsError(f"{CREDENTIALS_FILE}={self._path}: {why}")

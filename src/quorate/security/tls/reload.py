@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from quorate.base.errors import QuorateError
+from quorate.base.file_stamp import FileStamp, file_stamp
 from quorate.security.tls.stores import read_key
 
 _FILES: Final = ("ssl.keystore.location", "ssl.truststore.location")
@@ -65,15 +65,6 @@ class ReloadingContext:
             return None
         return min(one.not_valid_after_utc.timestamp() for one in entry.chain)
 
-    def _stamps(self) -> Sequence[tuple[int, int, int] | None]:
-        return [self._stamp(self._values.get(key)) for key in _FILES]
-
-    @staticmethod
-    def _stamp(path: str | None) -> tuple[int, int, int] | None:
-        if not path:
-            return None
-        try:
-            found = os.stat(path)
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
+    def _stamps(self) -> Sequence[FileStamp | None]:
+        paths = (self._values.get(key) for key in _FILES)
+        return [file_stamp(path) if path else None for path in paths]

@@ -1,0 +1,18 @@
+"""Tells whether a file was replaced or written since it was read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+FileStamp = tuple[int, int, int]
+"""(time of the last write in ns, size in bytes, inode)."""
+
+
+def file_stamp(path: str | Path) -> FileStamp | None:
+    """The stamp of the file now; None: it is not there or cannot be looked at."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
