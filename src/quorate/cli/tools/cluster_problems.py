@@ -5,7 +5,8 @@ Everything is asked of the cluster itself, by requests that Kafka's tools send t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from quorate.base.ids import Address, uuid_to_text
@@ -52,6 +53,9 @@ class Probe(NamedTuple):
         return isinstance(self.error, NoResponseError) and "did not answer" in str(self.error)
 
 
+_Probes = Callable[[Address], Probe]
+
+
 def problems(admin: Admin, silent_after_ms: int) -> list[Problem]:
     """The faults that the cluster shows, those of the quorum first.
 
@@ -59,15 +63,17 @@ def problems(admin: Admin, silent_after_ms: int) -> list[Problem]:
     when no node answers at all.
     """
     found: list[Problem] = []
+    # Each address is tried once: a process that hangs takes two seconds.
+    probed = cache(partial(probe, admin))
     try:
         quorum = admin.describe_quorum()
     except (ConnectError, LoginError):
         raise
     except ClientError as error:
-        return [*_without_leader(admin, str(error))]
-    found += _voters(admin, quorum, silent_after_ms)
+        return [*_without_leader(admin, str(error), probed)]
+    found += _voters(admin, quorum, silent_after_ms, probed)
     found += _registered(admin, silent_after_ms)
-    found += _versions(admin)
+    found += _versions(admin, probed)
     found += _reassignments(admin)
     return found
 
@@ -85,7 +91,7 @@ def probe(admin: Admin, address: Address) -> Probe:
     return Probe(None, ranges.get(_METADATA_VERSION))
 
 
-def _without_leader(admin: Admin, reason: str) -> Iterator[Problem]:
+def _without_leader(admin: Admin, reason: str, probed: _Probes) -> Iterator[Problem]:
     yield Problem(
         "quorum",
         f"no leader: {reason}",
@@ -93,14 +99,16 @@ def _without_leader(admin: Admin, reason: str) -> Iterator[Problem]:
         "QuorateNoActiveController",
     )
     for address in admin.config.bootstrap:
-        error = probe(admin, address).error
+        error = probed(address).error
         if error is not None:
             yield Problem(
                 str(address), str(error), "start it, or correct the address", "Wrong address"
             )
 
 
-def _voters(admin: Admin, quorum: QuorumInfo, silent_after_ms: int) -> Iterator[Problem]:
+def _voters(
+    admin: Admin, quorum: QuorumInfo, silent_after_ms: int, probed: _Probes
+) -> Iterator[Problem]:
     now_ms = quorum.leader.last_fetch_ms
     addresses = _addresses(admin, quorum)
     for row in quorum.voters:
@@ -108,7 +116,7 @@ def _voters(admin: Admin, quorum: QuorumInfo, silent_after_ms: int) -> Iterator[
             continue
         name = f"controller {row.key.id}"
         address = addresses.get(row.key.id)
-        seen = None if address is None else probe(admin, address)
+        seen = None if address is None else probed(address)
         silent_ms = now_ms - row.last_fetch_ms
         if silent_ms > silent_after_ms:
             since = (
@@ -218,12 +226,12 @@ def _registered(admin: Admin, silent_after_ms: int) -> Iterator[Problem]:
 
 
 # -- versions ------------------------------------------------------------------------------------
-def _versions(admin: Admin) -> Iterator[Problem]:
+def _versions(admin: Admin, probed: _Probes) -> Iterator[Problem]:
     """Nodes that lack the finalized metadata.version, or that hold the others' upgrade back."""
     level = admin.describe_features().finalized.get(_METADATA_VERSION)
     nodes = admin.describe_cluster().nodes
-    probed = {node_id: probe(admin, nodes[node_id].address).versions for node_id in sorted(nodes)}
-    ranges = {node_id: versions for node_id, versions in probed.items() if versions is not None}
+    known = {node_id: probed(nodes[node_id].address).versions for node_id in sorted(nodes)}
+    ranges = {node_id: versions for node_id, versions in known.items() if versions is not None}
     kind = "controller" if admin.config.controllers else "broker"
     newest = max((high for _, high in ranges.values()), default=0)
     for node_id, (low, high) in ranges.items():
