@@ -223,21 +223,19 @@ class Liveness:
         match change:
             case BrokerRegistered(is_new=is_new):
                 if is_new:
-                    self._forget(broker_id)
+                    self._being_fenced.pop(broker_id, None)
                 # An amended registration, too: progress counts anew, and a controlled shutdown must be
                 # asked for again.
-                self._progress.pop(broker_id, None)
-                self._of(broker_id).register_offset = _NOT_COMMITTED
-            case BrokerUnregistered():
-                self._forget(broker_id)
+                self._progress[broker_id] = _Progress(register_offset=_NOT_COMMITTED)
             case HeartbeatDecided():
                 self._heartbeat_decided(change)
             case SessionExpired(epoch=epoch):
                 self._contacts.pop((broker_id, epoch), None)
             case FencingAdvanced(progress=progress):
                 self._being_fenced[broker_id] = progress
-            case FencingEnded():
-                self._forget(broker_id)
+            case BrokerUnregistered() | FencingEnded():
+                self._progress.pop(broker_id, None)
+                self._being_fenced.pop(broker_id, None)
 
     def committed(self, changes: Iterable[LivenessChange], last_offset: int) -> None:
         """The records of the decision are committed.
@@ -262,11 +260,6 @@ class Liveness:
             progress.shutdown_offset = NO_SHUTDOWN
         elif _begins_shutdown(change) and progress.shutdown_offset == NO_SHUTDOWN:
             progress.shutdown_offset = _NOT_COMMITTED
-
-    def _forget(self, broker_id: int) -> None:
-        """The broker, or its incarnation, is not registered any more."""
-        self._progress.pop(broker_id, None)
-        self._being_fenced.pop(broker_id, None)
 
     # -- progress -------------------------------------------------------------------------------
     def is_caught_up(self, broker: Broker, metadata_offset: int) -> bool:
