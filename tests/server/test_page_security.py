@@ -5,7 +5,6 @@ import functools
 import json
 import socket
 import ssl
-import threading
 from base64 import b64encode
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -20,6 +19,7 @@ from quorate.config.settings import ConfigError, Settings
 from quorate.security.tls.authority import Authority
 from quorate.server.page_security import CredentialsError, PageSecurity
 from quorate.server.web import Page, WebServer
+from server.in_thread import InThread
 
 NOW = datetime.now(UTC)
 AUTHORITY = Authority.create(NOW, 1)
@@ -44,26 +44,14 @@ def tls(folder, **more):
     }
 
 
-class Listener:
+class Listener(InThread):
     """Serves `/audit` and `/healthz` in a thread."""
 
     def __init__(self, **settings):
         self.security = PageSecurity(PagesSettings(**settings))
         self.refused = 0
 
-    def __enter__(self):
-        self.ready = threading.Event()
-        self.thread = threading.Thread(target=lambda: asyncio.run(self.serve()))
-        self.thread.start()
-        assert self.ready.wait(10)
-        return self
-
-    def __exit__(self, *_):
-        self.loop.call_soon_threadsafe(self.end.set)
-        self.thread.join(10)
-
     async def serve(self):
-        self.loop, self.end = asyncio.get_running_loop(), asyncio.Event()
         sock = socket.socket()
         sock.bind(("127.0.0.1", 0))
         self.address = Address("localhost", sock.getsockname()[1])
@@ -71,11 +59,10 @@ class Listener:
         body = json.dumps(trail).encode()
         page = Page(HTTPStatus.OK, "application/json", body)
         routes = {"/audit": lambda _: page, "/healthz": lambda _: page}
-        server = WebServer(self.loop, routes, security=self.security)
+        server = WebServer(asyncio.get_running_loop(), routes, security=self.security)
         server.on_refused = self.count
         await server.listen(sock)
-        self.ready.set()
-        await self.end.wait()
+        await self.opened()
         server.close()
 
     def count(self):

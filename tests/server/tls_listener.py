@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 
 from quorate.security.principal import SslPrincipalMapper
 from quorate.security.tls.contexts import client_context, server_context
@@ -13,9 +12,10 @@ from quorate.server.authentication import OPEN_LISTENER, ListenerSecurity
 from quorate.server.limits import ConnectionLimits
 from quorate.server.listener import Acceptor
 from quorate.server.tls_transport import TlsTransport
+from server.in_thread import InThread
 
 
-class Listener:
+class Listener(InThread):
     """A listener that answers every frame with the principal of its connection.
 
     values: the `ssl.*` keys; None for plaintext
@@ -37,26 +37,14 @@ class Listener:
             wrap=lambda upper: TlsTransport(upper, context, principal_of), **keys
         )
 
-    def __enter__(self):
-        self.ready = threading.Event()
-        self.thread = threading.Thread(target=lambda: asyncio.run(self.serve()))
-        self.thread.start()
-        assert self.ready.wait(10)
-        return self
-
-    def __exit__(self, *_):
-        self.loop.call_soon_threadsafe(self.end.set)
-        self.thread.join(10)
-
     async def serve(self):
-        self.loop, self.end = asyncio.get_running_loop(), asyncio.Event()
+        loop = asyncio.get_running_loop()
         sock = socket.socket()
         sock.bind(("127.0.0.1", 0))
         self.address = sock.getsockname()
-        self.acceptor = Acceptor(self.loop, ConnectionLimits(), self.on_frame, lambda: True)
+        self.acceptor = Acceptor(loop, ConnectionLimits(), self.on_frame, lambda: True)
         await self.acceptor.listen("CONTROLLER", sock, self.security)
-        self.ready.set()
-        await self.end.wait()
+        await self.opened()
         self.acceptor.close()
 
     def on_frame(self, slot, frame):
