@@ -1,4 +1,4 @@
-"""Tells whether a file was replaced or written since it was read."""
+"""The stamp of a file, which changes when the file is written or replaced."""
 
 from __future__ import annotations
 
