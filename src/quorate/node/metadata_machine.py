@@ -33,7 +33,7 @@ class MetadataMachine:
         self.head = Head(self._loader.delta().interner)
         self._builder: SnapshotBuilder | None = None
         self._unfrozen_records = 0
-        """How many were applied since the collector was last told to leave the image alone."""
+        """How many were applied since `gc.freeze` was last called."""
         self.notes: list[str] = []
         self.snapshots_loaded = 0
         """`HandleLoadSnapshotCount`."""
