@@ -6,8 +6,9 @@ Source: `ReplicationControlManager.validateManualPartitionAssignment` and
 
 from __future__ import annotations
 
-from collections.abc import Container, Generator, Sequence
+from collections.abc import Callable, Container, Generator, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid
@@ -19,6 +20,20 @@ from quorate.formats.records import PartitionRecord
 from quorate.metadata.image import Image
 from quorate.wire.schema import Message
 
+F = TypeVar("F")
+
+
+class _FactById(dict[int, F]):
+    """A fact about each broker by id, worked out when it is first asked for."""
+
+    def __init__(self, find: Callable[[int], F]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, broker_id: int) -> F:
+        found = self[broker_id] = self._find(broker_id)
+        return found
+
 
 class BrokerFacts:
     """The brokers as one request sees them: each fact is worked out once, when it is needed.
@@ -29,8 +44,10 @@ class BrokerFacts:
     def __init__(self, image: Image, context: Context) -> None:
         self._image = image
         self._context = context
-        self._active: dict[int, bool] = {}
-        self._directories: dict[int, Uuid] = {}
+        self._is_active = _FactById(lambda broker_id: context.is_active(image, broker_id))
+        self._directory = _FactById(
+            lambda broker_id: default_directory(image.cluster.brokers.get(broker_id))
+        )
 
     @cached_property
     def usable(self) -> list[RackBrokers]:
@@ -50,19 +67,13 @@ class BrokerFacts:
 
     def active(self, replicas: Sequence[int]) -> list[int]:
         """Those of the replicas that may lead and be in sync, in the same order."""
-        known = self._active
-        for replica in replicas:
-            if replica not in known:
-                known[replica] = self._context.is_active(self._image, replica)
-        return [replica for replica in replicas if known[replica]]
+        is_active = self._is_active
+        return [replica for replica in replicas if is_active[replica]]
 
     def directories(self, replicas: Sequence[int]) -> list[Uuid]:
         """The directory of each replica as far as it is known (`ClusterControlManager.defaultDir`)."""
-        known = self._directories
-        for replica in replicas:
-            if replica not in known:
-                known[replica] = default_directory(self._image.cluster.brokers.get(replica))
-        return [known[replica] for replica in replicas]
+        directory = self._directory
+        return [directory[replica] for replica in replicas]
 
 
 def placed(

@@ -23,6 +23,8 @@ from quorate.metadata.topics import Touched
 
 _MOST: Final = 0xFFFF
 """Of what the array counts; a topic with more partitions on a broker is counted in `_large`."""
+_ROOM: Final = bytes(2 * 1024)
+"""What an array gets for the topics to come, so that not every new one extends it."""
 
 
 class PartitionIndex:
@@ -37,7 +39,8 @@ class PartitionIndex:
         """Topic id by number; None: the number is free."""
         self._free: list[int] = []
         self._counts: dict[int, array[int]] = {}
-        """Broker id -> how many partitions it has of the topic of each number."""
+        """Broker id -> how many partitions it has of the topic of each number. An array may end before
+        the numbers do, or after them."""
         self._large: dict[tuple[int, int], int] = {}
         """(broker id, topic number) -> what is above _MOST."""
         self._leads: dict[int, int] = {}
@@ -133,12 +136,8 @@ class PartitionIndex:
             number = self._numbers[topic_id]
             for index in indexes:
                 was, now = old.partitions.get(index), new.partitions.get(index)
-                if was is now:
-                    continue
-                if was is not None:
-                    self._count(number, was, -1)
-                if now is not None:
-                    self._count(number, now, 1)
+                if was is not now:
+                    self._change(number, was, now)
 
     def _whole(self, old: Topic | None, new: Topic | None) -> None:
         """A topic is created or removed."""
@@ -163,13 +162,28 @@ class PartitionIndex:
         self._numbers[topic_id] = number
         return number
 
+    def _change(self, number: int, was: Partition | None, now: Partition | None) -> None:
+        """A partition is created, changed or removed. Most changes leave its brokers as they are."""
+        if was is None or now is None or was.replicas != now.replicas or was.elr != now.elr:
+            if was is not None:
+                self._count(number, was, -1)
+            if now is not None:
+                self._count(number, now, 1)
+        elif was.leader != now.leader:
+            self._count_leader(number, was, -1)
+            self._count_leader(number, now, 1)
+
     def _count(self, number: int, partition: Partition, by: int) -> None:
         self.partitions += by
-        for broker_id in partition.replicas:
+        replicas = partition.replicas
+        for broker_id in replicas:
             self._count_broker(broker_id, number, by)
         for broker_id in partition.elr:
-            if broker_id not in partition.replicas:
+            if broker_id not in replicas:
                 self._count_broker(broker_id, number, by)
+        self._count_leader(number, partition, by)
+
+    def _count_leader(self, number: int, partition: Partition, by: int) -> None:
         leader = partition.leader
         if leader == NO_LEADER:
             _add(self._leaderless, number, by)
@@ -182,10 +196,14 @@ class PartitionIndex:
         counts = self._counts.get(broker_id)
         if counts is None:
             counts = self._counts[broker_id] = array("H")
-        if number >= len(counts):
-            counts.extend([0] * (len(self._ids) - len(counts)))
+        while number >= len(counts):
+            counts.frombytes(_ROOM)
+        counted = counts[number]
+        if counted + by >= 0 and counted < _MOST:
+            counts[number] = counted + by
+            return
         large = self._large.get((broker_id, number), 0)
-        total = counts[number] + large + by
+        total = counted + large + by
         check(total >= 0, "the index counts what the image has", broker_id, number)
         counts[number] = min(total, _MOST)
         if total > _MOST:

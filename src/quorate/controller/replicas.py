@@ -6,6 +6,8 @@ Source: `ReplicationControlManager.generateLeaderAndIsrUpdates`, `BrokersToIsrs`
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from quorate.base.ids import Uuid
@@ -96,8 +98,17 @@ def fencing_changes(
 
     Between two calls other writes are decided, so the broker must not get into an ISR meanwhile.
     """
-    records: list[Message] = []
-    seen, most = 0, context.config.part_records
+    places, progress = _next_in_sync(head, broker_id, progress, context.config.part_records)
+    changes = leader_and_isr_changes(head.image, places, context, to_remove=broker_id)
+    return list(changes), progress
+
+
+def _next_in_sync(
+    head: HeadView, broker_id: int, progress: FencingProgress, most: int
+) -> tuple[list[PlacedPartition], FencingProgress]:
+    """The next partitions that have the broker in their ISR, and where they end."""
+    places: list[PlacedPartition] = []
+    seen = 0
     for number, topic_id in head.index.topics_of(broker_id, progress.topic_number):
         topic = head.image.topics.by_id[topic_id]
         first = progress.partition_id if number == progress.topic_number else 0
@@ -105,15 +116,12 @@ def fencing_changes(
             if partition_id < first:
                 continue
             seen += 1
-            if len(records) == most or seen > _SEEN * most:
-                return records, FencingProgress(progress.epoch, number, partition_id)
+            if len(places) == most or seen > _SEEN * most:
+                return places, FencingProgress(progress.epoch, number, partition_id)
             partition = topic.partitions[partition_id]
             if broker_id in partition.isr:
-                place = PlacedPartition(topic, partition_id, partition)
-                records.extend(
-                    leader_and_isr_changes(head.image, (place,), context, to_remove=broker_id)
-                )
-    return records, FencingProgress(progress.epoch, ALL_TOPICS)
+                places.append(PlacedPartition(topic, partition_id, partition))
+    return places, FencingProgress(progress.epoch, ALL_TOPICS)
 
 
 def rules_for(
@@ -164,16 +172,15 @@ def leader_and_isr_changes(
     gone = frozenset({to_remove, unclean_shutdown} - {NO_BROKER})
     added = frozenset({to_add} - {NO_BROKER})
     unclean = frozenset({unclean_shutdown} - {NO_BROKER})
-    for topic, index, partition in found:
-        target = PartitionTarget(
-            isr=[replica for replica in partition.isr if replica not in gone],
-            unclean_shutdown=unclean,
-            election=election_of(image, topic, context.configs),
-        )
+    for topic, places in groupby(found, attrgetter("topic")):
         rules = rules_for(image, topic, context, inactive=gone, active=added)
-        record = change_partition(topic.id, index, partition, target, rules)
-        if record is not None:
-            yield record
+        election = election_of(image, topic, context.configs)
+        for _, index, partition in places:
+            isr = [replica for replica in partition.isr if replica not in gone]
+            target = PartitionTarget(isr=isr, unclean_shutdown=unclean, election=election)
+            record = change_partition(topic.id, index, partition, target, rules)
+            if record is not None:
+                yield record
 
 
 def election_of(image: Image, topic: Topic, configs: ConfigsInForce) -> Election:

@@ -75,6 +75,8 @@ class TopicsDelta:
         self._by_id: MapMutation[Uuid, Topic] = topics.by_id.mutate()
         self._ids: MapMutation[str, Uuid] | None = None
         self._open: Topic | None = None
+        self._open_touched: set[int] = set()
+        """Which partitions of the open topic change."""
         self._partitions: MapMutation[int, Partition] | None = None
 
     def create_topic(self, record: TopicRecord) -> None:
@@ -98,11 +100,9 @@ class TopicsDelta:
                 f"'{self._by_id[topic_id].name}'"
             )
         topic = Topic(topic_id, name, Map())
-        if self._touched is not None:
-            self._touched.setdefault(topic_id, set())
         self._ids[name] = topic_id
         self._by_id[topic_id] = topic
-        self._open, self._partitions = topic, topic.partitions.mutate()
+        self._opened_topic(topic)
 
     def put_partition(self, topic_id: Uuid, index: int, partition: Partition) -> None:
         """Set a partition of a known topic, whether or not it exists."""
@@ -168,8 +168,15 @@ class TopicsDelta:
         ids = self._before.ids if self._ids is None else self._ids.finish()
         return Topics(self._by_id.finish(), ids)
 
+    def _opened_topic(self, topic: Topic) -> MapMutation[int, Partition]:
+        if self._touched is not None:
+            self._open_touched = self._touched.setdefault(topic.id, set())
+        self._open, self._partitions = topic, topic.partitions.mutate()
+        return self._partitions
+
     def _opened(self, topic_id: Uuid, record: str, index: int) -> MapMutation[int, Partition]:
-        if self._open is None or self._open.id != topic_id or self._partitions is None:
+        partitions = self._partitions
+        if partitions is None or self._open is None or self._open.id != topic_id:
             self._close()
             topic = self._by_id.get(topic_id)
             if topic is None:
@@ -177,10 +184,9 @@ class TopicsDelta:
                     f"{record}: partition {index} names topic {uuid_to_text(topic_id)}, which "
                     "does not exist"
                 )
-            self._open, self._partitions = topic, topic.partitions.mutate()
-        if self._touched is not None:
-            self._touched.setdefault(topic_id, set()).add(index)
-        return self._partitions
+            partitions = self._opened_topic(topic)
+        self._open_touched.add(index)
+        return partitions
 
     def _close(self) -> None:
         if self._open is not None and self._partitions is not None:

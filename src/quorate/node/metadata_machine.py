@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.controller.head import Head
@@ -14,6 +15,9 @@ from quorate.metadata.topics import ElectionCounts, Touched
 from quorate.node.feature_guard import FeatureGuard
 from quorate.raft.values import ControlState
 from quorate.replica.state_machine import CommittedBatch, Now
+
+FREEZE_EVERY: Final = 1_000
+"""Records that are applied between two calls of `gc.freeze`."""
 
 
 class MetadataMachine:
@@ -28,6 +32,8 @@ class MetadataMachine:
         self._loader = Loader()
         self.head = Head(self._loader.delta().interner)
         self._builder: SnapshotBuilder | None = None
+        self._unfrozen_records = 0
+        """How many were applied since `gc.freeze` was last called."""
         self.notes: list[str] = []
         self.snapshots_loaded = 0
         """`HandleLoadSnapshotCount`."""
@@ -69,7 +75,7 @@ class MetadataMachine:
         self._loader.take_touched()
         self._follow(None)
         self.snapshots_loaded += 1
-        gc.freeze()
+        self._freeze()
         gc.enable()
 
     def apply(self, batch: CommittedBatch) -> int:
@@ -92,6 +98,10 @@ class MetadataMachine:
                 )
             )
         self._follow(loader.take_touched())
+        self._unfrozen_records += len(values)
+        if self._unfrozen_records >= FREEZE_EVERY:
+            gc.collect(1)  # garbage that is frozen is never freed; this takes some milliseconds
+            self._freeze()
         return len(values)
 
     def _follow(self, touched: Touched | None) -> None:
@@ -104,8 +114,14 @@ class MetadataMachine:
         image = self.image
         if self._loader.transaction is not None or image.features.metadata_version is None:
             return None
-        gc.freeze()  # the collector need not walk through the image as it has grown since
+        self._freeze()
         return record_values(image)
+
+    def _freeze(self) -> None:
+        """Keep the collector from the image: a full collection would visit each new object of it
+        and free none, while every request waits, 0.4 s for 300,000 partitions."""
+        self._unfrozen_records = 0
+        gc.freeze()
 
     # -- leadership: the write queue acts on it, and reverts the head --------------------------
     def lead(self, epoch: int, now: Now) -> None:

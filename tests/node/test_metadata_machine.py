@@ -1,0 +1,72 @@
+"""The state machine of a controller and the collector of the interpreter."""
+
+import gc
+from contextlib import contextmanager
+
+from quorate.base.ids import Uuid
+from quorate.formats.records import (
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    TopicRecord,
+    encode_record,
+)
+from quorate.formats.versions import METADATA_VERSION
+from quorate.node.metadata_machine import MetadataMachine
+from quorate.replica.state_machine import CommittedBatch
+
+TOPICS = 1_500
+BATCH = 250
+
+
+def topic_id(number):
+    return Uuid(number.to_bytes(16, "big"))
+
+
+def log():
+    """Topics of one partition; then each partition loses a replica from its ISR."""
+    yield encode_record(FeatureLevelRecord(name=METADATA_VERSION, feature_level=30), 0)
+    for number in range(1, TOPICS + 1):
+        yield encode_record(TopicRecord(name=f"t{number}", topic_id=topic_id(number)), 0)
+        partition = PartitionRecord(
+            topic_id=topic_id(number), partition_id=0, replicas=[1, 2], isr=[1, 2], leader=1
+        )
+        yield encode_record(partition, 0)
+    for number in range(1, TOPICS + 1):
+        change = PartitionChangeRecord(topic_id=topic_id(number), partition_id=0, isr=[1])
+        yield encode_record(change, 0)
+
+
+@contextmanager
+def full_collections(threshold):
+    """A list that gets an item for each full collection; the collector runs this often."""
+    found, before = [], gc.get_threshold()
+
+    def called(phase, info):
+        if phase == "start" and info["generation"] == 2:
+            found.append(info)
+
+    gc.collect()
+    gc.freeze()
+    gc.collect()  # from now on nothing counts as long-lived
+    gc.callbacks.append(called)
+    gc.set_threshold(threshold, 10, 10)
+    try:
+        yield found
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(called)
+        gc.unfreeze()
+
+
+def test_no_full_collection_visits_the_image_while_it_grows():
+    # It would free nothing, and every request would wait for it.
+    values, machine, offset = list(log()), MetadataMachine(), 0
+    with full_collections(threshold=100) as found:
+        while offset < len(values):
+            batch = values[offset : offset + BATCH]
+            machine.apply(CommittedBatch(offset, offset + len(batch) - 1, 1, 0, batch))
+            offset += len(batch)
+    assert len(machine.image.topics.by_id) == TOPICS
+    assert machine.image.topics.named("t7").partitions[0].isr == (1,)
+    assert found == []
