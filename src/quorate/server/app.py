@@ -143,7 +143,7 @@ def build(
         config.unstable_feature_versions_enable,
         {name: PROTOCOLS.index(each) for name, each in config.security_protocols.items()},
     )
-    machine = MetadataMachine(guard)
+    machine = MetadataMachine(guard, owns_process=True)
     replica = Replica(
         raft_config(config, identity.cluster_id, identity.directory_id, advertised),
         recovered,
