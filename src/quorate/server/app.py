@@ -56,7 +56,7 @@ from quorate.storage.disk_storage import FileStorage
 from quorate.storage.log import LogOptions
 
 if TYPE_CHECKING:
-    from quorate.server.metric_table import ObservedNode
+    from quorate.server.metric_definition import ObservedNode
     from quorate.server.web import WebServer
 
 SHUTDOWN_TIMEOUT_MS: Final = 5_000

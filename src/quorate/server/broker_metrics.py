@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from quorate.metadata.image import Broker
-from quorate.server.metric_table import CONTROLLER, MetricDefinition, Scrape, Value
+from quorate.server.metric_definition import CONTROLLER, MetricDefinition, Scrape, Value
 
 AUTHORIZER: Final = "kafka.server:type=plugins"
 _PREFIX: Final = "kafka_controller_kafka_controller"

@@ -15,7 +15,7 @@ from quorate.controller.counts import ControllerCounts
 from quorate.formats.versions import KRAFT_VERSION, supported_features
 from quorate.metadata.topics import ElectionCounts
 from quorate.server.broker_metrics import AUTHORIZER
-from quorate.server.metric_table import (
+from quorate.server.metric_definition import (
     CONTROLLER,
     LOADER,
     RAFT,

@@ -13,7 +13,7 @@ from quorate.controller.mutation_quotas import Bucket
 from quorate.controller.request_quotas import ClientUse
 from quorate.node.client_quotas import ClientQuotas
 from quorate.node.controller_node import ControllerNode
-from quorate.server.metric_table import SOCKETS, Labelled, MetricDefinition, Scrape, Value
+from quorate.server.metric_definition import SOCKETS, Labelled, MetricDefinition, Scrape, Value
 
 _REQUEST: Final = "kafka.server:type=Request"
 _MUTATION: Final = "kafka.server:type=ControllerMutation"
