@@ -292,7 +292,9 @@ class Connection:
             ) from None
 
     def _broken(self, error: OSError) -> ClientError:
-        """With TLS 1.3 a node refuses the client's certificate only after the client's handshake.
+        """Return the error of a broken connection.
+
+        With TLS 1.3 a node refuses the client's certificate only after the client's handshake.
 
         Its alert is read even where the node has closed the connection before the request was sent.
         """

@@ -303,7 +303,7 @@ def batch_last_offset(view: BatchView) -> int:
 
 
 def newest_timestamp(view: BatchView) -> int:
-    """Of all records of a batch of any format, in ms; -1 without records. Raises DumpError."""
+    """Return the newest timestamp of a batch of any format, in ms; -1 without records. Raises DumpError."""
     if view.magic >= FIRST_MAGIC:
         return max((record.timestamp for record in loose_records(view)), default=-1)
     try:

@@ -270,7 +270,7 @@ def _addresses(host: str) -> tuple[str, ...]:
 
 
 def _max_incoming_bytes(config: NodeConfig) -> int:
-    """`queued.max.request.bytes`; without a limit there, ours, but room for a whole request."""
+    """Return `queued.max.request.bytes`; without a limit there, ours, but room for a whole request."""
     if config.queued_max_request_bytes > 0:
         return config.queued_max_request_bytes
     return max(ConnectionLimits().max_incoming_bytes, config.socket_request_max_bytes)

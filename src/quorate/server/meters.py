@@ -98,7 +98,7 @@ class Meters:
     """The meters of one node. Its loop updates them; the disk thread updates `sync_seconds` alone."""
 
     def __init__(self, replica: Replica, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock`: monotonic, in s; the same clock as that of the node's steps."""
+        """Begin with zeros. `clock`: monotonic, in s; the same clock as that of the node's steps."""
         self.clock = clock
         self.appended_records = 0
         """Records appended as the leader."""

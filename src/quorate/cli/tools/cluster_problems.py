@@ -191,7 +191,7 @@ def _silent(
 
 
 def _addresses(admin: Admin, quorum: QuorumInfo) -> Mapping[int, Address]:
-    """Where the voters listen; none over brokers: their controllers may be in another network."""
+    """Return where the voters listen. None over brokers: their controllers may be in another network."""
     if not admin.config.controllers:
         return {}
     named = {node_id: listeners[0].address for node_id, listeners in quorum.listeners.items()}

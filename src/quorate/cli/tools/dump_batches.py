@@ -169,7 +169,7 @@ def can_share(dump: LogDump, output: Output) -> bool:
 
 
 def dump_shared(dump: LogDump, output: Output, progress: DumpProgress) -> None:
-    """As `dump_alone`, with several processes."""
+    """Dump as `dump_alone`, with several processes."""
     output.flush()
     out, count = output.stream.fileno(), max(_processes(), 2)
     ring = [os.pipe() for _ in range(count)]

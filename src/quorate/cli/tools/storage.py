@@ -221,7 +221,7 @@ def _initial_controllers(config: Any, options: dict[str, Any]) -> tuple[Any, ...
 
 
 def initial_controllers_text(voters: str) -> str:
-    """`id@host:port:directory-id,...`, of `id-directory-id@host:port,...`. Raises StorageToolError."""
+    """Return `id@host:port:directory-id,...` for `id-directory-id@host:port,...`. Raises StorageToolError."""
     entries = []
     for entry in voters.split(","):
         key, at, address = entry.strip().partition("@")

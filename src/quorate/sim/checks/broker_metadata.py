@@ -81,7 +81,7 @@ class BrokerMetadataCheck(Observer):
 
     # -- images ---------------------------------------------------------------------------------
     def check_image(self, node_id: int, image: Image, offset: int) -> None:
-        """`offset`: of the last record (inclusive) in the image."""
+        """Check an image. `offset`: of the last record (inclusive) in it."""
         where = f"node {node_id} at {offset}"
         for broker_id, broker in image.cluster.brokers.items():
             self._check_broker(where, offset, broker_id, broker)

@@ -48,7 +48,7 @@ class ControllerProcess(Process):
         return machine, replica
 
     def request_of(self, reply_to: int) -> tuple[int, int, int] | None:
-        """None: the controller renumbers the requests that it passes to its replica."""
+        """Return None: the controller renumbers the requests that it passes to its replica."""
         return None
 
     def _replica_stepped(self, happened: Sequence[Input], effects: Effects) -> None:

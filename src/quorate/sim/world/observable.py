@@ -1,7 +1,7 @@
 """The interface of a world and its nodes for observers.
 
 `Process` and `World` extend these classes. Observers, checks and coverage depend on this module and
-not on the world, so the world's parts can depend on the observers' interface without a circle. They
+not on the world. So the world's parts can depend on the observers' interface without a circle. They
 are classes and not protocols: mypyc reads an attribute of a native class without a look-up by name.
 """
 
@@ -96,7 +96,7 @@ class ObservableWorld(Kernel):
 
     @property
     def nodes(self) -> Mapping[int, SimulatedNode]:
-        """By id."""
+        """The nodes by id."""
         raise NotImplementedError
 
     def leader(self) -> SimulatedNode | None:
