@@ -1,13 +1,21 @@
 """Simulated brokers on three controllers in memory: the life of a broker, and of the controllers."""
 
+from itertools import groupby
+
 import pytest
 
+from node.test_controllers_together import quota, records_of
 from node.world import Node, World
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Listener, Uuid
 from quorate.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState
 from quorate.controller.activation import Bootstrap
-from quorate.formats.records import FeatureLevelRecord, encode_record
+from quorate.formats.records import (
+    ClientQuotaRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    encode_record,
+)
 from quorate.formats.versions import supported_features
 from quorate.metadata.image import NO_LEADER
 from quorate.wire.messages import AlterClientQuotasRequest, CreateTopicsRequest
@@ -115,6 +123,29 @@ def test_a_broker_that_falls_silent_is_fenced_and_comes_back(world, brokers):
     assert all(p.leader != 10 and 10 not in p.isr for p in partitions(world.active))
     brokers.start(10)
     brokers.run_until(brokers.all_in(BrokerState.RUNNING))
+
+
+def test_a_write_waits_for_one_part_of_a_fencing_at_most():
+    most, count = 4, 60  # records
+    world = World(bootstrap=Bootstrap((encode_record(LEVEL, 0),)), part_records=most)
+    brokers = Brokers(world, 3)
+    brokers.run_until(brokers.all_in(BrokerState.RUNNING))
+    topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=count, replication_factor=3)
+    world.ask(world.active.node_id, CreateTopicsRequest(topics=[topic]))
+    del brokers.brokers[10]
+    brokers.run_until(lambda: any(10 not in p.isr for p in partitions(world.active)))
+    number = 0
+    while not world.active.image.cluster.brokers[10].fenced:
+        number += 1
+        answer = world.call(world.active.node_id, quota(f"user{number}", 1.0))
+        brokers.run_until(lambda answer=answer: answer)
+    written = [
+        type(record)
+        for _, record in records_of(world.active)
+        if isinstance(record, PartitionChangeRecord | ClientQuotaRecord)
+    ]
+    rows = [len(list(row)) for kind, row in groupby(written) if kind is PartitionChangeRecord]
+    assert sum(rows) == count and max(rows) <= most
 
 
 def test_a_controlled_shutdown_ends_and_leaves_no_leadership(world, brokers):
