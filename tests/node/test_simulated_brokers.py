@@ -5,7 +5,7 @@ from itertools import groupby
 import pytest
 
 from node.test_controllers_together import quota, records_of
-from node.world import Node, World
+from node.world import Node, World, snapshots_of
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Listener, Uuid
 from quorate.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState
@@ -14,11 +14,18 @@ from quorate.formats.records import (
     ClientQuotaRecord,
     FeatureLevelRecord,
     PartitionChangeRecord,
+    RegisterBrokerRecord,
     encode_record,
 )
 from quorate.formats.versions import supported_features
 from quorate.metadata.image import NO_LEADER
-from quorate.wire.messages import AlterClientQuotasRequest, CreateTopicsRequest
+from quorate.replica.snapshot_policy import SnapshotPolicy
+from quorate.wire.messages import (
+    AlterClientQuotasRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    CreateTopicsRequest,
+)
 
 LEVEL = FeatureLevelRecord(name="metadata.version", feature_level=30)
 
@@ -168,6 +175,64 @@ def test_a_new_active_controller_keeps_the_brokers(world, brokers):
     assert brokers.all_in(BrokerState.RUNNING)()
     assert {b: broker.epoch for b, broker in brokers.brokers.items()} == epochs
     assert [p.leader_epoch for p in partitions(world.active)] == led
+
+
+def registration(broker_id):
+    cls = BrokerRegistrationRequest
+    return cls(
+        broker_id=broker_id,
+        cluster_id="world",
+        incarnation_id=Uuid(bytes([9]) * 16),
+        listeners=[cls.Listener(name="PLAINTEXT", host="b", port=9092)],
+        features=[
+            cls.Feature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in supported_features().items()
+        ],
+        log_dirs=[Uuid(bytes([5]) * 16)],
+    )
+
+
+@pytest.mark.parametrize("from_snapshot", [False, True])
+def test_a_new_active_controller_knows_where_a_broker_registered(from_snapshot):
+    """The newest registration lies above the broker's epoch, in the log or within a snapshot."""
+    policy = SnapshotPolicy(max_bytes=1) if from_snapshot else None
+    world = World(bootstrap=Bootstrap((encode_record(LEVEL, 0),)), policy=policy)
+    world.run_until(lambda: world.active)
+    first = world.ask(world.active.node_id, registration(10))
+    world.ask(world.active.node_id, quota("a", 1.0))
+    again = world.ask(world.active.node_id, registration(10))
+    assert (again.error_code, again.broker_epoch) == (0, first.broker_epoch)
+    if from_snapshot:  # it does not say at which offset: the last one counts that it holds
+        needed = restart_all(world)
+    else:
+        written = [o for o, r in records_of(world.active) if isinstance(r, RegisterBrokerRecord)]
+        needed = written[-1]
+        world.crash(world.active.node_id)
+        world.run_until(lambda: world.active)
+    assert needed > again.broker_epoch
+
+    def heartbeat(offset):
+        request = BrokerHeartbeatRequest(
+            broker_id=10, broker_epoch=again.broker_epoch, current_metadata_offset=offset
+        )
+        found = world.ask(world.active.node_id, request)
+        return found.is_fenced, found.is_caught_up
+
+    assert heartbeat(needed - 1) == (True, False)
+    assert heartbeat(needed) == (False, True)
+
+
+def restart_all(world):
+    """Returns the last offset of the snapshot from which the new active controller has started."""
+    end = world.active.core.log_end.offset
+    world.run_until(lambda: all(snapshots_of(n)[-1].offset >= end for n in world.nodes.values()))
+    ends = {n: snapshots_of(node)[-1].offset for n, node in world.nodes.items()}
+    for node_id in world.nodes:
+        world.crash(node_id)
+    for node_id in world.nodes:
+        world.start(node_id)
+    world.run_until(lambda: world.active)
+    return ends[world.active.node_id] - 1
 
 
 def test_the_index_of_a_standby_is_that_of_the_active_controller(world, brokers):
