@@ -247,6 +247,8 @@ def describe(draw: Draw) -> Draft:
     """Named configs of a resource, or all of a topic, a group or a subscription."""
     cls = DescribeConfigsRequest
     kind, resource = _resource(draw)
+    if kind == BROKER_LOGGER_RESOURCE:
+        resource = "x"  # the controller's own loggers are of other names
     names: list[str] | None = sorted(
         {_name(draw, kind) if kind in _TYPES else "x" for _ in range(draw.rng.randint(1, 4))}
     )
