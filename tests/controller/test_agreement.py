@@ -3,6 +3,7 @@
 import pytest
 
 from controller.cluster import BROKER, TOPIC, Cluster, directory
+from controller.test_configs import CLIENT_METRICS, GROUP, replace
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID, Uuid
 from quorate.controller.brokers import UNREGISTER_BROKER
@@ -35,6 +36,25 @@ from quorate.wire.messages import (
 DENIED = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
 BOTH = "You may not specify both topic name and topic id."
 SUPPLIED = "The provided topic name maps to an ID that was already supplied."
+
+
+# -- AlterConfigs --------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("kind", "name", "unknown", "first"),
+    [
+        (CLIENT_METRICS, "m1", ("log.dir", "process.roles"), "process.roles"),
+        (TOPIC, "orders", ("log.dir", "process.roles"), "process.roles"),
+        (GROUP, "g1", ("retention.ms", "log.dir"), "log.dir"),
+    ],
+)
+def test_of_several_unknown_configs_the_first_one_of_a_hash_map_is_named(
+    kind, name, unknown, first
+):
+    cluster = Cluster(1)
+    cluster.create("orders", 1, 1)
+    for names in (unknown, reversed(unknown)):
+        [(_, text)] = replace(cluster, (kind, name, dict.fromkeys(names, "1")))
+        assert text.endswith(f": {first}")
 
 
 # -- DeleteTopics --------------------------------------------------------------------------------

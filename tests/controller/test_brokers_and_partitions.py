@@ -123,6 +123,21 @@ def test_a_broker_is_unfenced_once_it_has_applied_its_registration():
     assert (ready.is_fenced, ready.is_caught_up) == (False, True)
 
 
+def test_a_broker_that_was_fenced_has_to_apply_its_newest_registration():
+    cluster = Cluster()
+    cluster.register(1, number=1)
+    cluster.unfence(1)
+    cluster.create("a", 1, 1)
+    cluster.register(1, number=1)
+    newest = cluster.next_offset - 1
+    assert newest > cluster.broker(1).epoch
+    cluster.lose(1)
+    waits = cluster.heartbeat(1, offset=newest - 1)
+    assert (waits.is_fenced, waits.is_caught_up) == (True, False)
+    ready = cluster.heartbeat(1, offset=newest)
+    assert (ready.is_fenced, ready.is_caught_up) == (False, True)
+
+
 def test_a_heartbeat_of_another_incarnation_is_refused():
     cluster = Cluster(1)
     epoch = cluster.broker(1).epoch
@@ -313,7 +328,7 @@ def test_a_new_controller_begins_anew_with_a_broker_that_was_being_fenced():
     cluster = Cluster(3, part_records=2)
     cluster.create("a", assignments=[(1, 2, 3)] * 5)
     begin_to_fence(cluster, 1)
-    cluster.liveness.activate(cluster.image.cluster, cluster.now_ms)
+    cluster.liveness.activate(cluster.image.cluster, {}, cluster.now_ms)
     assert cluster.image.cluster.brokers[1].fenced is False
     cluster.lose(1)
     assert cluster.broker(1).fenced

@@ -369,6 +369,17 @@ def test_a_voter_that_never_registered_may_not_know_the_level():
     assert f"controller {absent} has not registered" in answer.error_message
 
 
+def test_no_kraft_version_is_raised_where_another_feature_is_refused(world):
+    """Kafka raises it (decision 7). It comes first: the order is that of a Java hash map."""
+    answer = world.ask(
+        world.active.node_id, update(("kraft.version", 1, UP), ("share.version", 1, UNSAFE))
+    )
+    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert "share.version. Can't downgrade to a newer version." in answer.error_message
+    world.run(1_000)
+    assert world.active.core.voters.kraft_version == 0
+
+
 def test_kraft_version_is_upgraded_in_the_log(world):
     world.run(3000)
     for validate_only in (True, False):

@@ -39,8 +39,22 @@ def quotas_of(node):
 
 
 def values_of(node):
+    return [value for _, value in offsets_and_values(node)]
+
+
+def records_of(node):
+    """(offset, record) of each data record in the log."""
+    return [(offset, decode_record(value)[0]) for offset, value in offsets_and_values(node)]
+
+
+def offsets_and_values(node):
     data = node.storage.read(0, node.storage.end_offset, 1 << 20)
-    return [value for view in iter_batches(data) if not view.is_control for value in values(view)]
+    return [
+        (offset, value)
+        for view in iter_batches(data)
+        if not view.is_control
+        for offset, value in enumerate(values(view), view.base_offset)
+    ]
 
 
 def in_step(world):

@@ -195,12 +195,12 @@ def _of_broker(name: str, text: str | None, layers: Layers, *, everywhere: bool)
     is_sensitive = definition is None or definition.is_sensitive
     value = None
     if definition is not None and not is_sensitive:
-        # Of all brokers Kafka shows the text as it was set.
-        value = (
-            text
-            if everywhere
-            else text_of(definition, definition.default if text is None else text)
-        )
+        # Kafka parses the public configs of its node. The others it shows as they were set, and so all
+        # of what is set for every broker.
+        is_parsed = not everywhere and name in broker_configs() and not definition.is_internal
+        value = text
+        if is_parsed:
+            value = text_of(definition, definition.default if text is None else text)
     line = _line(name, layers, is_sensitive=is_sensitive)
     if everywhere:
         line = (one for one in line if one.source is ConfigSource.DYNAMIC_DEFAULT_BROKER)

@@ -286,7 +286,8 @@ class ControllerNode(ReplicaView):
         """Report to the write queue whether the replica leads; add what this node writes unasked."""
         writes, now_ms = self._writes, self.now.monotonic_ms
         if writes.leadership_changed(self.replica.leading_epoch):
-            self.liveness.activate(writes.head.image.cluster, now_ms)
+            registered = self.machine.register_offsets.by_id
+            self.liveness.activate(writes.head.image.cluster, registered, now_ms)
             operation, request = self._own_writes.lead(now_ms)
             writes.add(operation, request, None, now_ms)
         if not writes.is_active:
