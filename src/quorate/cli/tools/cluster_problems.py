@@ -17,7 +17,7 @@ from quorate.client.connection import (
     ConnectError,
     Connection,
     LoginError,
-    NoResponseError,
+    SilentNodeError,
     UnsupportedVersionError,
 )
 from quorate.client.results import QuorumInfo, ReplicaStatus, RequestFailedError
@@ -50,7 +50,7 @@ class Probe(NamedTuple):
     @property
     def hangs(self) -> bool:
         """The machine accepted the connection, and the process did not answer."""
-        return isinstance(self.error, NoResponseError) and "did not answer" in str(self.error)
+        return isinstance(self.error, SilentNodeError)
 
 
 _Probes = Callable[[Address], Probe]
