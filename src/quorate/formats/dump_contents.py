@@ -78,7 +78,7 @@ class MetadataContents:
             return _error_member(error)
 
     def payloads(self, offset: int, values: Sequence[bytes]) -> list[str]:
-        """As `texts` of each value; the first has this offset."""
+        """Return what `texts` returns of each value; the first has this offset."""
         try:
             return self._printer.print_all(values)
         except RecordError:

@@ -1,7 +1,7 @@
 """Print what a broker keeps beside a log about producers and aborted transactions.
 
-A `.snapshot` holds a version, a checksum and the state of each producer (`ProducerStateManager`), a
-`.txnindex` one entry of fixed size for each aborted transaction (`TransactionIndex`).
+A `.snapshot` holds a version, a checksum and the state of each producer (`ProducerStateManager`). A
+`.txnindex` holds one entry of fixed size for each aborted transaction (`TransactionIndex`).
 """
 
 from __future__ import annotations
