@@ -11,7 +11,7 @@ from quorate.controller.directories import ASSIGN_REPLICAS_TO_DIRS
 from quorate.controller.heartbeats import BROKER_HEARTBEAT, FENCE_STALE_BROKER
 from quorate.controller.liveness import BrokerRegistered, BrokerUnregistered, Liveness
 from quorate.controller.result import ApiError
-from quorate.formats.records import RegisterBrokerRecord
+from quorate.formats.records import PartitionChangeRecord, RegisterBrokerRecord
 from quorate.metadata.image import NO_LEADER, RECOVERING
 from quorate.wire.messages import (
     AssignReplicasToDirsRequest,
@@ -265,6 +265,19 @@ def test_an_eligible_replica_leads_when_the_isr_is_gone():
     cluster.unfence(2)
     partition = cluster.partition("orders")
     assert (partition.leader, partition.isr, partition.elr) == (2, (2,), (1,))
+
+
+def test_a_last_known_leader_that_has_left_the_assignment_is_not_elected():
+    """Kafka's controller fails with an exception there (decision 7)."""
+    cluster = Cluster(3, elr=True, file={"min.insync.replicas": "2"})
+    topic_id = cluster.create("orders", assignments=[(1, 2)]).topic_id
+    cluster.lose(1, 2)
+    left = PartitionChangeRecord(
+        topic_id=topic_id, partition_id=0, eligible_leader_replicas=[], last_known_elr=[3]
+    )
+    cluster.write([left])
+    cluster.unfence(1)
+    assert cluster.partition("orders").leader == NO_LEADER
 
 
 def test_an_unregistered_broker_leaves_every_isr():
