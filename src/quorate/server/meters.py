@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import nan
 from typing import Final
 
-from quorate.node.controller_node import NodeEffects, NodeInput
+from quorate.node.node_io import NodeEffects, NodeInput
 from quorate.replica.disk_jobs import (
     AppendBatches,
     InstallRefused,

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from quorate.base.ids import Uuid
     from quorate.controller.partition_index import PartitionIndex
     from quorate.metadata.image import Broker, Cluster, Image, Partition, Topics
-    from quorate.node.controller_node import ControllerNode, NodeEffects
+    from quorate.node.controller_node import ControllerNode
+from quorate.node.node_io import NodeEffects
 
 _INDEX_EVERY = 16
 """Steps of one node between two comparisons of its index with its head."""

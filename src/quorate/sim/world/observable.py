@@ -19,6 +19,7 @@ from quorate.sim.world.disk_operations import WatchedStorage
 from quorate.sim.world.durable_state import Durable
 from quorate.sim.world.kernel import Kernel
 from quorate.sim.world.state_machine import KeyValueMachine
+from quorate.sim.world.transactions import MetadataTransactions
 
 CLUSTER_ID: Final = "simulated"
 LISTENER: Final = "CONTROLLER"
@@ -93,6 +94,7 @@ class ObservableWorld(Kernel):
 
     addresses: dict[Address, int]
     """Node ids by the address at which each node listens."""
+    transactions: MetadataTransactions
 
     @property
     def nodes(self) -> Mapping[int, SimulatedNode]:
