@@ -10,8 +10,8 @@ import importlib.util
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NAMES_SHA256 = "0fc1df069e7314f43d4142548c95faad674571183c5aeb9b87fff9906a1bfac4"
-SCENARIOS = 590
+NAMES_SHA256 = "0458a9e2a0f66fdfd73fd4e823f99e34d1fe39317fb7e2c872247ba544ad1258"
+SCENARIOS = 690
 AT_LEAST_MAPPED = 0.95
 LEAST_REASON = 40
 
