@@ -10,8 +10,8 @@ import importlib.util
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NAMES_SHA256 = "0458a9e2a0f66fdfd73fd4e823f99e34d1fe39317fb7e2c872247ba544ad1258"
-SCENARIOS = 690
+NAMES_SHA256 = "70f17ac2997d3b9df82451a7f0cfe5cbed530326a7bdf66cddafbd7a637abe7b"
+SCENARIOS = 718
 AT_LEAST_MAPPED = 0.95
 LEAST_REASON = 40
 

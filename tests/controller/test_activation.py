@@ -5,7 +5,7 @@ import random
 import pytest
 from immutables import Map
 
-from conformance.marker import kafka_scenario
+from conformance.marker import kafka_guarantee, kafka_scenario
 from quorate.base.errors import QuorateError
 from quorate.base.notes import Warn
 from quorate.controller.activation import ACTIVATION, Bootstrap
@@ -48,6 +48,7 @@ def test_a_log_with_a_metadata_version_needs_nothing():
 
 
 @kafka_scenario("ActivationRecordsGeneratorTest", "activationMessageForEmptyLogAtMv3_6")
+@kafka_guarantee("FeatureControlManagerTest", "metadataVersion")
 def test_an_empty_log_begins_with_the_bootstrap_records_in_a_transaction():
     result = activate(bootstrap=[level(20), level(1, "group.version")])
     assert kinds(result) == ["BeginTransaction", "FeatureLevel", "FeatureLevel", "EndTransaction"]
