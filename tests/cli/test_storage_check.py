@@ -2,16 +2,21 @@
 
 import json
 import shutil
+import struct
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from quorate.config.properties_file import read_settings
-from quorate.formats.batch import encode_batch
+from quorate.formats.batch import encode_batch, iter_batches
+from quorate.formats.files import PARTITION_DIRECTORY
 from quorate.formats.meta_properties import decode_meta_properties
-from quorate.formats.records import FeatureLevelRecord, encode_record
+from quorate.formats.records import FeatureLevelRecord, NoOpRecord, encode_record
+from quorate.server import preflight
 from quorate.server.preflight import findings
 from quorate.storage.api import AppendedBatch
+from quorate.storage.disk import OsDisk
 from quorate.storage.disk_storage import FileStorage
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "kafka-4.3.1"
@@ -53,6 +58,17 @@ class Controller:
         storage.close()
         return end
 
+    def append_as_java(self) -> None:
+        """Append one batch, then an entry of the time index."""
+        [segment] = (self.home / PARTITION_DIRECTORY).glob("*.log")
+        end = list(iter_batches(segment.read_bytes()))[-1].last_offset + 1
+        with segment.open("ab") as log:
+            log.write(
+                encode_batch(end, 1, 1_700_000_000_000 + end, [encode_record(NoOpRecord(), 0)])
+            )
+        with segment.with_suffix(".timeindex").open("ab") as index:
+            index.write(struct.pack(">qi", 1_700_000_000_000 + end, end))
+
     def blockers(self) -> dict[str, str]:
         return {one.about: one.reason for one in findings(read_settings(self.path)) if one.blocks}
 
@@ -71,6 +87,34 @@ def test_a_directory_of_kafka_is_ready_and_left_as_it_is(controller, quorate):
     outcome = quorate("storage", "check", "-c", controller.path)
     assert outcome == (0, f"Nothing blocks a Quorate node with {controller.path}.\n", "")
     assert controller.files() == before
+
+
+class WrittenMeanwhile:
+    """A disk on which a Java controller appends whenever the check has read the log."""
+
+    def __init__(self, path, controller, appends):
+        self._disk = OsDisk(path)
+        self._controller = controller
+        self._appends = appends
+
+    def __getattr__(self, name):
+        return getattr(self._disk, name)
+
+    def open(self, name, *, create=False):
+        if name.endswith(".timeindex") and self._appends:
+            self._appends.pop()
+            self._controller.append_as_java()
+        return self._disk.open(name, create=create)
+
+
+@pytest.mark.parametrize("appends", [1, 3])
+def test_a_controller_that_appends_during_the_check_blocks_nothing(
+    controller, monkeypatch, appends
+):
+    controller.append_as_java()
+    disk = partial(WrittenMeanwhile, controller=controller, appends=[None] * appends)
+    monkeypatch.setattr(preflight, "OsDisk", disk)
+    assert controller.blockers() == {}
 
 
 @pytest.mark.parametrize(

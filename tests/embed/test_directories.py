@@ -12,7 +12,7 @@ from quorate.base.ids import Address, ReplicaKey, Uuid
 from quorate.config.dynamic_voters import DynamicVoter
 from quorate.config.node_config import load_config
 from quorate.embed import Member, create
-from quorate.log_dirs import formatter
+from quorate.log_dirs import FormatRequest, formatter
 from quorate.log_dirs.meta_properties import IdentityError, load_identity
 
 HERE = "127.0.0.1"
@@ -43,7 +43,7 @@ def taken():
 def test_a_member_refuses_a_controllers_directory(tmp_path, taken):
     config = controllers_config(tmp_path, taken)
     voter = DynamicVoter(ReplicaKey(1, Uuid(b"of-controller-1!")), taken)
-    request = formatter.FormatRequest("Auo5pIz_RXynyYRjkH2osA", initial_controllers=(voter,))
+    request = FormatRequest("Auo5pIz_RXynyYRjkH2osA", initial_controllers=(voter,))
     formatter.write(formatter.plan(config, request))
     before = files(tmp_path)
     said = (
@@ -64,7 +64,7 @@ def test_a_controller_refuses_a_members_directory(tmp_path, taken):
     said = r"1 is the directory of a member \(quorate\.embed\), and not a controller's"
     with pytest.raises(IdentityError, match=said):
         load_identity(config)
-    request = formatter.FormatRequest("Auo5pIz_RXynyYRjkH2osA", ignore_formatted=True)
+    request = FormatRequest("Auo5pIz_RXynyYRjkH2osA", ignore_formatted=True)
     with pytest.raises(IdentityError, match=said):
         formatter.plan(config, request)
     assert files(tmp_path) == before

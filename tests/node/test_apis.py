@@ -12,7 +12,7 @@ from quorate.controller.activation import Bootstrap
 from quorate.controller.context import ControllerConfig
 from quorate.formats.records import ConfigRecord, FeatureLevelRecord, encode_record
 from quorate.node.apis import served
-from quorate.node.controller_node import NodeEffects
+from quorate.node.node_io import NodeEffects
 from quorate.node.requests import Call
 from quorate.wire.codec import encode
 from quorate.wire.header import WireRequest, decode_response, encode_request

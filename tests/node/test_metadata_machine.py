@@ -3,7 +3,7 @@
 import gc
 from contextlib import contextmanager
 
-from quorate.base.ids import Uuid
+from quorate.base.ids import OffsetAndEpoch, Uuid
 from quorate.formats.records import (
     FeatureLevelRecord,
     PartitionChangeRecord,
@@ -59,14 +59,40 @@ def full_collections(threshold):
         gc.unfreeze()
 
 
+def apply_log(machine):
+    """Apply all of `log`."""
+    values, offset = list(log()), 0
+    while offset < len(values):
+        batch = values[offset : offset + BATCH]
+        machine.apply(CommittedBatch(offset, offset + len(batch) - 1, 1, 0, batch))
+        offset += len(batch)
+
+
 def test_no_full_collection_visits_the_image_while_it_grows():
     # It would free nothing, and every request would wait for it.
-    values, machine, offset = list(log()), MetadataMachine(), 0
+    machine = MetadataMachine(owns_process=True)
     with full_collections(threshold=100) as found:
-        while offset < len(values):
-            batch = values[offset : offset + BATCH]
-            machine.apply(CommittedBatch(offset, offset + len(batch) - 1, 1, 0, batch))
-            offset += len(batch)
+        apply_log(machine)
     assert len(machine.image.topics.by_id) == TOPICS
     assert machine.image.topics.named("t7").partitions[0].isr == (1,)
     assert found == []
+
+
+def test_what_a_snapshot_is_written_from_is_no_work_for_the_collector():
+    machine, frozen = MetadataMachine(owns_process=True), gc.get_freeze_count()
+    apply_log(machine)
+    assert list(machine.freeze())
+    assert gc.get_freeze_count() > frozen
+    gc.unfreeze()
+
+
+def test_a_process_of_others_keeps_its_garbage_collector():
+    # A world of the simulator would never be freed, and a thousand fill the memory.
+    machine, frozen = MetadataMachine(), gc.get_freeze_count()
+    apply_log(machine)
+    snapshot = list(machine.freeze())
+    machine.begin_load(OffsetAndEpoch(9, 1), 0)
+    assert gc.isenabled()
+    machine.load(snapshot)
+    machine.end_load()
+    assert gc.get_freeze_count() == frozen

@@ -6,9 +6,10 @@ import pytest
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.files import PARTITION_DIRECTORY, snapshot_name
+from quorate.storage.api import CorruptLogError
 from quorate.storage.disk import OsDisk
 from quorate.storage.disk_storage import FileStorage
-from quorate.storage.inspection import InspectedStorage
+from quorate.storage.inspection import InspectedStorage, read_beside_writer
 from quorate.storage.log import LogOptions
 from storage.builders import ALL, SMALL, joined, log_of, snapshot_bytes
 from storage.test_recover_samples import HOMES, name
@@ -67,3 +68,44 @@ def test_a_log_that_a_snapshot_has_overtaken_is_empty(tmp_path):
     again = FileStorage(tmp_path, SMALL)
     assert again.open().log == log
     again.close()
+
+
+class Readings:
+    """Readings of a directory that refuse with the given texts, while a file of it grows."""
+
+    def __init__(self, directory, *texts, grows=True):
+        self._file = directory / "0.log"
+        self._file.write_bytes(b"")
+        self._texts = list(texts)
+        self._grows = grows
+
+    def __call__(self):
+        if self._grows:
+            with self._file.open("ab") as file:
+                file.write(b"more")
+        if self._texts:
+            raise CorruptLogError(self._texts.pop(0))
+        return "read"
+
+    def left(self):
+        return len(self._texts)
+
+
+def test_a_refusal_of_files_that_changed_meanwhile_is_checked_again(tmp_path):
+    assert read_beside_writer(tmp_path, Readings(tmp_path, "one", "another")) == "read"
+
+
+@pytest.mark.parametrize(
+    ("texts", "grows", "readings"),
+    [
+        (["lost", "unread"], False, 1),
+        (["lost", "lost", "unread"], True, 2),
+        ([f"lost {number}" for number in range(12)], True, 10),
+    ],
+    ids=["still files", "the same words twice", "ten different refusals"],
+)
+def test_a_refusal_stands(tmp_path, texts, grows, readings):
+    reading = Readings(tmp_path, *texts, grows=grows)
+    with pytest.raises(CorruptLogError, match=texts[readings - 1]):
+        read_beside_writer(tmp_path, reading)
+    assert reading.left() == len(texts) - readings

@@ -48,6 +48,18 @@ class NoResponseError(ClientError):
     """The connection broke or timed out after sending: the node may have processed the request."""
 
 
+class SilentNodeError(ClientError):
+    """The node accepted the connection and did not answer in time."""
+
+
+class HandshakeTimeoutError(ConnectError, SilentNodeError):
+    """The node did not complete the TLS handshake in time."""
+
+
+class ResponseTimeoutError(NoResponseError, SilentNodeError):
+    """The node did not answer a request in time."""
+
+
 class UnsupportedVersionError(ClientError):
     """The node does not support the request, or no version that has all needed fields."""
 
@@ -156,7 +168,7 @@ class Connection:
             stream.do_handshake()
         except TimeoutError:
             why = f"it did not complete the TLS handshake within {timeout_ms} ms"
-            raise ConnectError(f"Cannot connect to {self.address}: {why}") from None
+            raise HandshakeTimeoutError(f"Cannot connect to {self.address}: {why}") from None
         except (OSError, ValueError) as error:
             kind = TlsRefusedError if security.is_refusal(error) else ConnectError
             why = security.explain(error, stream)
@@ -283,7 +295,9 @@ class Connection:
         try:
             yield
         except TimeoutError:
-            raise NoResponseError(f"{self.address} did not answer within {timeout_ms} ms") from None
+            raise ResponseTimeoutError(
+                f"{self.address} did not answer within {timeout_ms} ms"
+            ) from None
         except OSError as error:
             raise self._broken(error) from None
         except WireError as error:
@@ -292,7 +306,9 @@ class Connection:
             ) from None
 
     def _broken(self, error: OSError) -> ClientError:
-        """With TLS 1.3 a node refuses the client's certificate only after the client's handshake.
+        """Return the error of a broken connection.
+
+        With TLS 1.3 a node refuses the client's certificate only after the client's handshake.
 
         Its alert is read even where the node has closed the connection before the request was sent.
         """

@@ -64,7 +64,7 @@ class Description(NamedTuple):
 
     @property
     def source(self) -> ConfigSource:
-        """Where the value in force stands."""
+        """Return where the value in force stands."""
         return self.line[0].source if self.line else ConfigSource.DEFAULT
 
 

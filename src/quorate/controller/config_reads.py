@@ -131,7 +131,7 @@ def describe_configs(
 def _describe(
     image: Image, asked: _Resource, node_id: int, layers: Layers
 ) -> dict[str, Description]:
-    """Raises ApiError where this node cannot describe the resource."""
+    """Describe a resource. Raises ApiError where this node cannot describe it."""
     name = asked.resource_name
     match asked.resource_type:
         case kind if kind == TOPIC_RESOURCE:
@@ -231,7 +231,7 @@ def list_config_resources(
 
 
 def _names(image: Image, kind: int) -> Iterator[str]:
-    """Of the nodes and topics that exist; of the groups and subscriptions that set a config."""
+    """Yield the names of nodes and topics that exist, and of groups and subscriptions that set a config."""
     if kind == TOPIC_RESOURCE:
         yield from sorted(image.topics.ids)
     elif kind in (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE):

@@ -60,7 +60,7 @@ Configs = Mapping[str, str]
 def check_configs(
     image: Image, resource: ConfigResource, before: Configs, after: Configs, context: Context
 ) -> None:
-    """Raises ApiError where the resource's name is wrong, or the configs that it had and shall have."""
+    """Check the name of a resource, and the configs that it had and shall have. Raises ApiError."""
     try:
         match resource.type:
             case kind if kind == TOPIC_RESOURCE:
@@ -81,7 +81,7 @@ def check_configs(
 
 
 def check_existence(image: Image, resource: ConfigResource, context: Context) -> None:
-    """Raises ApiError where there is no such topic, broker or controller."""
+    """Check that the topic, broker or controller exists. Raises ApiError."""
     name = resource.name
     if resource.type == TOPIC_RESOURCE and name not in image.topics.ids:
         text = f"The topic '{name}' does not exist."
@@ -236,7 +236,7 @@ def _check_client_metrics(subscription: str, after: Configs) -> None:
 
 
 def _check_patterns(patterns: Sequence[str]) -> None:
-    """`name=regular expression`. An expression that Python cannot read is refused too: Java's
+    """Check items of `name=regular expression`. An expression that Python cannot read is refused too: Java's
     possessive quantifiers are fine in both, Java's character classes with `&&` are not."""
     for pattern in patterns:
         parts = pattern.split("=")

@@ -155,7 +155,7 @@ def _incremental_changes(
 
 
 def _in_kafkas_order(changes: Mapping[str, Change]) -> dict[str, Change]:
-    """By name: of several mistakes the first one is reported."""
+    """Sort by name: of several mistakes the first one is reported."""
     return {name: changes[name] for name in hash_map_order(changes)}
 
 

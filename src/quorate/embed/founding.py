@@ -27,7 +27,7 @@ from quorate.embed.arguments import (
 from quorate.embed.first_start import UNCONFIRMED
 from quorate.formats.files import META_PROPERTIES
 from quorate.formats.meta_properties import MetaProperties, decode_meta_properties
-from quorate.log_dirs import formatter
+from quorate.log_dirs import FormatRequest, formatter
 
 LISTENER: Final = "CONTROLLER"
 _DIRECTORY_KEYS: Final = ("log.dir", "log.dirs", "metadata.log.dir")
@@ -78,7 +78,7 @@ def create(
     )
     # 3. Format. A configuration needs addresses, which formatting does not use.
     config = member_config(path, node_id, "127.0.0.1:0", contacts=("127.0.0.1:1",))
-    request = formatter.FormatRequest(
+    request = FormatRequest(
         cluster_id=uuid_to_text(_derived("cluster", cluster)),
         initial_controllers=voters,
         member=True,

@@ -11,8 +11,8 @@ from quorate.embed.machine import OpaqueMachine
 from quorate.metadata.image import Image
 from quorate.node.api_row import Kind
 from quorate.node.apis import API_TABLE, ROWS, denied
-from quorate.node.controller_node import Closed, NodeEffects, NodeInput, Registered
 from quorate.node.loggers import Loggers, NoLoggers
+from quorate.node.node_io import Closed, NodeEffects, NodeInput, Registered
 from quorate.node.raft_rpc_inbound import response_to_wire
 from quorate.node.request_context import ReplicaView
 from quorate.node.requests import Call

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from quorate.base.lazy import load_lazily
 
 if TYPE_CHECKING:
-    from quorate.log_dirs.formatter import (
+    from quorate.log_dirs.format_plan import (
         FormatPlan,
         FormatRequest,
         FormatterError,
@@ -28,7 +28,7 @@ else:
     __getattr__ = load_lazily(
         __name__,
         {
-            "formatter": "FormatPlan FormatRequest FormatterError NoDirectoriesError "
+            "format_plan": "FormatPlan FormatRequest FormatterError NoDirectoriesError "
             "PlannedDirectory",
             "meta_properties": "IdentityError MetaPropertiesEnsemble NodeIdentity load_ensemble "
             "load_identity new_directory_id write_durably write_meta_properties",

@@ -10,19 +10,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from quorate.base.errors import QuorateError
-from quorate.base.ids import Uuid, uuid_to_text
-from quorate.config.dynamic_voters import DynamicVoter
+from quorate.base.ids import uuid_to_text
 from quorate.config.node_config import NodeConfig
 from quorate.formats.files import BOOTSTRAP_CHECKPOINT, PARTITION_DIRECTORY, snapshot_name
 from quorate.formats.meta_properties import HOW_TO_REPAIR, MetaProperties
 from quorate.formats.records import (
     FeatureLevelRecord,
-    UserScramCredentialRecord,
     encode_record,
 )
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID, encode_snapshot
@@ -34,6 +30,14 @@ from quorate.formats.versions import (
     METADATA_VERSION,
     MetadataVersion,
     metadata_version_of,
+)
+from quorate.log_dirs.format_plan import (
+    BootstrapRecord,
+    FormatPlan,
+    FormatRequest,
+    FormatterError,
+    NoDirectoriesError,
+    PlannedDirectory,
 )
 from quorate.log_dirs.meta_properties import (
     MetaPropertiesEnsemble,
@@ -50,76 +54,7 @@ from quorate.log_dirs.meta_properties import (
 from quorate.raft.values import ControlState
 from quorate.security.scram import parse_scram
 
-BootstrapRecord = FeatureLevelRecord | UserScramCredentialRecord
 _READ_ONLY: Final = 0o400
-
-
-class FormatterError(QuorateError):
-    """Formatting is refused, or a file cannot be written."""
-
-
-class NoDirectoriesError(FormatterError):
-    """No directory can be read."""
-
-    def __init__(self, text: str, unreadable: tuple[str, ...]) -> None:
-        super().__init__(text)
-        self.unreadable = unreadable
-
-
-@dataclass(frozen=True, slots=True)
-class FormatRequest:
-    """The options of a format, in addition to the node's configuration."""
-
-    cluster_id: str
-    release_version: MetadataVersion | None = None
-    feature_levels: Mapping[str, int] = field(default_factory=dict)
-    initial_controllers: tuple[DynamicVoter, ...] = ()
-    scram: Sequence[str] = ()
-    ignore_formatted: bool = False
-    member: bool = False
-    """Format the directory for a member of quorate.embed."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedDirectory:
-    """A directory that `write` will format."""
-
-    path: str
-    kind: str
-    """data, metadata, dynamic metadata, or dynamic metadata voter."""
-    directory_id: Uuid
-
-    @property
-    def description(self) -> str:
-        """The words that Kafka's tool prints for the directory."""
-        return f"{self.kind} directory"
-
-
-@dataclass(frozen=True, slots=True)
-class FormatPlan:
-    """Everything that `write` will write."""
-
-    cluster_id: str
-    node_id: int
-    metadata_version: MetadataVersion
-    feature_levels: Mapping[str, int]
-    records: tuple[BootstrapRecord, ...]
-    voters: tuple[DynamicVoter, ...]
-    listener_name: str
-    directories: tuple[PlannedDirectory, ...]
-    """The directories without meta.properties; empty when all are formatted."""
-    unreadable: tuple[str, ...]
-    member: bool = False
-    is_controller: bool = True
-
-    @property
-    def is_4_4_layout(self) -> bool:
-        """The bootstrap records are in the snapshot 0-0, and there is no bootstrap.checkpoint.
-
-        Kafka 4.4 reads both layouts, Kafka 4.3 only the old one (KAFKA-19648). So the layout is that
-        of the release that is asked for (decision 16).
-        """
-        return self.metadata_version >= MetadataVersion.IBP_4_4_IV0
 
 
 def plan(config: NodeConfig, request: FormatRequest) -> FormatPlan:

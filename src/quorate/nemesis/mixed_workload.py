@@ -22,7 +22,7 @@ from quorate.config.dynamic_voters import DynamicVoter
 from quorate.config.node_config import load_config
 from quorate.formats.metadata_records import ClientQuotaRecord
 from quorate.formats.records import decode_record
-from quorate.log_dirs import formatter
+from quorate.log_dirs import FormatRequest, formatter
 from quorate.nemesis.checks import Violation
 from quorate.nemesis.clients import KEYS
 from quorate.nemesis.disk_contents import DiskContents, read_disk
@@ -69,7 +69,7 @@ class QuorateController(NodeProcess):
     def _format(self, voters: Iterable[DynamicVoter]) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
         config = load_config(self.configure([self.advertised]))
-        request = formatter.FormatRequest(_CLUSTER, initial_controllers=tuple(voters))
+        request = FormatRequest(_CLUSTER, initial_controllers=tuple(voters))
         formatter.write(formatter.plan(config, request))
 
     def command(self, contacts: Sequence[str]) -> list[str]:
@@ -114,7 +114,7 @@ class ControllerWorkload(NemesisWorkload):
     """A minority of the nodes is Kafka's: one of three, two of five."""
 
     def __init__(self, libs: Path, members: int = 3, clients: int = 3) -> None:
-        """Raises KafkaMissingError where Kafka cannot be run."""
+        """Prepare the workload. Raises KafkaMissingError where Kafka cannot be run."""
         if not list(libs.glob("kafka_2.13-*.jar")):
             raise KafkaMissingError(
                 f"Kafka's jars are not in {libs}: run 'make .kafka/libs.stamp', or name a directory "

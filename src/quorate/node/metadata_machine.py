@@ -27,9 +27,15 @@ class MetadataMachine:
     It writes nothing by itself: what an active controller writes goes through the write queue.
     """
 
-    def __init__(self, guard: FeatureGuard | None = None) -> None:
-        """guard: None for that of the levels in production."""
+    def __init__(self, guard: FeatureGuard | None = None, *, owns_process: bool = False) -> None:
+        """Begin with an empty image.
+
+        guard: None for that of the levels in production. owns_process: the garbage collector of the
+        interpreter is kept from the image. This also keeps it from all else that exists, so it is
+        only for a process in which everything lives as long as the node.
+        """
         self._guard = guard or FeatureGuard()
+        self._owns_process = owns_process
         self._loader = Loader()
         self.head = Head(self._loader.delta().interner)
         self.register_offsets = RegisterOffsets()
@@ -62,7 +68,8 @@ class MetadataMachine:
     def begin_load(self, snapshot_id: OffsetAndEpoch, timestamp_ms: int) -> None:
         # A million partitions make some millions of objects that all live on: the collector would
         # walk through them again and again while they are made.
-        gc.disable()
+        if self._owns_process:
+            gc.disable()
         self._builder = SnapshotBuilder(snapshot_id, timestamp_ms)
 
     def load(self, values: Sequence[bytes]) -> None:
@@ -79,7 +86,8 @@ class MetadataMachine:
         self._follow(None)
         self.snapshots_loaded += 1
         self._freeze()
-        gc.enable()
+        if self._owns_process:
+            gc.enable()
 
     def apply(self, batch: CommittedBatch) -> int:
         loader, values = self._loader, batch.values
@@ -104,8 +112,7 @@ class MetadataMachine:
         self.register_offsets.applied(batch.base_offset, values)
         self._unfrozen_records += len(values)
         if self._unfrozen_records >= FREEZE_EVERY:
-            gc.collect(1)  # garbage that is frozen is never freed; this takes some milliseconds
-            self._freeze()
+            self._freeze(after_young=True)
         return len(values)
 
     def _follow(self, touched: Touched | None) -> None:
@@ -121,11 +128,18 @@ class MetadataMachine:
         self._freeze()
         return record_values(image)
 
-    def _freeze(self) -> None:
-        """Keep the collector from the image: a full collection would visit each new object of it
-        and free none, while every request waits, 0.4 s for 300,000 partitions."""
+    def _freeze(self, *, after_young: bool = False) -> None:
+        """Keep the collector from the image, in a process of its own.
+
+        A full collection would visit each new object of the image and free none, while every request
+        waits: 0.4 s for 300,000 partitions. Garbage that is frozen is never freed. So the young
+        generations are collected before, where asked for: that takes some milliseconds.
+        """
         self._unfrozen_records = 0
-        gc.freeze()
+        if self._owns_process:
+            if after_young:
+                gc.collect(1)
+            gc.freeze()
 
     # -- leadership: the write queue acts on it, and reverts the head --------------------------
     def lead(self, epoch: int, now: Now) -> None:

@@ -56,7 +56,7 @@ from quorate.storage.disk_storage import FileStorage
 from quorate.storage.log import LogOptions
 
 if TYPE_CHECKING:
-    from quorate.server.metric_table import ObservedNode
+    from quorate.server.metric_definition import ObservedNode
     from quorate.server.web import WebServer
 
 SHUTDOWN_TIMEOUT_MS: Final = 5_000
@@ -143,7 +143,7 @@ def build(
         config.unstable_feature_versions_enable,
         {name: PROTOCOLS.index(each) for name, each in config.security_protocols.items()},
     )
-    machine = MetadataMachine(guard)
+    machine = MetadataMachine(guard, owns_process=True)
     replica = Replica(
         raft_config(config, identity.cluster_id, identity.directory_id, advertised),
         recovered,
@@ -270,7 +270,7 @@ def _addresses(host: str) -> tuple[str, ...]:
 
 
 def _max_incoming_bytes(config: NodeConfig) -> int:
-    """`queued.max.request.bytes`; without a limit there, ours, but room for a whole request."""
+    """Return `queued.max.request.bytes`; without a limit there, ours, but room for a whole request."""
     if config.queued_max_request_bytes > 0:
         return config.queued_max_request_bytes
     return max(ConnectionLimits().max_incoming_bytes, config.socket_request_max_bytes)

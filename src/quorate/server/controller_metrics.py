@@ -15,7 +15,7 @@ from quorate.controller.counts import ControllerCounts
 from quorate.formats.versions import KRAFT_VERSION, supported_features
 from quorate.metadata.topics import ElectionCounts
 from quorate.server.broker_metrics import AUTHORIZER
-from quorate.server.metric_table import (
+from quorate.server.metric_definition import (
     CONTROLLER,
     LOADER,
     RAFT,
@@ -50,7 +50,7 @@ def _elected(read: Callable[[ElectionCounts], int]) -> Callable[[Scrape], Value 
 
 
 def _disk(name: str) -> Callable[[Scrape], Value | None]:
-    """None where the system does not say it."""
+    """Read a value of `/proc/self/io`; None where the system does not have it."""
 
     def value(scrape: Scrape) -> Value | None:
         try:

@@ -26,8 +26,7 @@ from quorate.server.broker_metrics import BROKER_METRICS
 from quorate.server.certificates import Certificates
 from quorate.server.controller_metrics import CONTROLLER_METRICS
 from quorate.server.meters import Histogram, Meters
-from quorate.server.metric_table import (
-    DEFINITIONS,
+from quorate.server.metric_definition import (
     Labelled,
     ListenerStats,
     MetricDefinition,
@@ -35,6 +34,7 @@ from quorate.server.metric_table import (
     Scrape,
     Value,
 )
+from quorate.server.metric_table import DEFINITIONS
 from quorate.server.quota_metrics import QUOTA_METRICS
 from quorate.server.web import Page, Question
 

@@ -32,7 +32,7 @@ from quorate.server.policies import alter_config_policy, create_topic_policy
 from quorate.server.sasl import check_sasl
 from quorate.storage.batches import log_parts, snapshot_batches
 from quorate.storage.disk import OsDisk
-from quorate.storage.inspection import InspectedStorage
+from quorate.storage.inspection import InspectedStorage, read_beside_writer
 from quorate.storage.log import LogOptions
 
 
@@ -92,7 +92,9 @@ def _disk_problems(config: NodeConfig) -> Iterator[StartFinding]:
     has_levels = False
     try:
         if (home / PARTITION_DIRECTORY).is_dir():
-            has_levels = _read_log(config, unstable)
+            has_levels = read_beside_writer(
+                home / PARTITION_DIRECTORY, lambda: _read_log(config, unstable)
+            )
         read_bootstrap(home, not has_levels, unstable)
     except QuorateError as error:
         yield StartFinding(True, str(home), str(error))

@@ -13,7 +13,7 @@ from quorate.controller.mutation_quotas import Bucket
 from quorate.controller.request_quotas import ClientUse
 from quorate.node.client_quotas import ClientQuotas
 from quorate.node.controller_node import ControllerNode
-from quorate.server.metric_table import SOCKETS, Labelled, MetricDefinition, Scrape, Value
+from quorate.server.metric_definition import SOCKETS, Labelled, MetricDefinition, Scrape, Value
 
 _REQUEST: Final = "kafka.server:type=Request"
 _MUTATION: Final = "kafka.server:type=ControllerMutation"
@@ -24,7 +24,7 @@ Now = int
 
 
 def _from(read: Callable[[ClientQuotas, Now], Value]) -> Callable[[Scrape], Value | None]:
-    """None for a node without clients' quotas: a member of quorate.embed."""
+    """Read a value of the quotas; None for a node without them: a member of quorate.embed."""
 
     def value(scrape: Scrape) -> Value | None:
         node = scrape.controller

@@ -1,16 +1,51 @@
 """What a node would find in its directory, without a start: nothing is locked, created or changed.
 
-A node may run in the directory. A file that it deletes meanwhile is a StorageError.
+A node may run in the directory. `read_beside_writer` reads again what it changes meanwhile.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from quorate.base.errors import QuorateError
+from quorate.base.file_stamp import FileStamp, file_stamp
 from quorate.base.ids import OffsetAndEpoch
 from quorate.storage.disk import Disk
 from quorate.storage.log import LogOptions, SegmentedLog
 from quorate.storage.recovery import recovered, survey
 from quorate.storage.scan import LogScan
 from quorate.storage.snapshots import SnapshotStore
+
+_Found = TypeVar("_Found")
+_MOST_READINGS: Final = 10
+
+
+def read_beside_writer(directory: Path, reading: Callable[[], _Found]) -> _Found:
+    """Return what `reading` returns for files that a node may write at the same time.
+
+    A node appends to the log and then to its indexes. A reading that begins before and ends after
+    sees an index that knows offsets beyond the log, which is also the sign of lost records. So a
+    refusal stands only when no file changed during the reading, or when the next reading repeats
+    it word for word. Raises the QuorateError of the last reading.
+    """
+    said = ""
+    for attempt in range(1, _MOST_READINGS + 1):
+        before = _stamps(directory)
+        try:
+            return reading()
+        except QuorateError as error:
+            is_still = _stamps(directory) == before
+            if is_still or str(error) == said or attempt == _MOST_READINGS:
+                raise
+            said = str(error)
+    raise AssertionError("the last reading returns or raises")
+
+
+def _stamps(directory: Path) -> dict[str, FileStamp | None]:
+    """The stamp of each file of the directory."""
+    return {str(path): file_stamp(path) for path in directory.iterdir()}
 
 
 class InspectedStorage:

@@ -123,7 +123,7 @@ def _replicas(topic: TopicDescription | RequestFailedError, index: int) -> tuple
 
 
 def partition_lines(states: Mapping[PartitionName, PartitionState]) -> list[str]:
-    """As `partitionReassignmentStatesToString`."""
+    """Return the lines of `partitionReassignmentStatesToString`."""
     lines = ["Status of partition reassignment:"]
     for partition, state in sorted(states.items()):
         if not state.is_done:
@@ -146,7 +146,7 @@ def _ids(ids: Sequence[int]) -> str:
 def directory_states(
     admin: Admin, targets: Mapping[TopicPartitionReplica, str]
 ) -> dict[TopicPartitionReplica, DirectoryState]:
-    """Where the replicas are; a broker that is not alive does not report its replicas."""
+    """Return where the replicas are. A broker that is not alive does not report its replicas."""
     if not targets:
         return {}
     live = admin.describe_cluster().nodes
@@ -165,7 +165,7 @@ def directory_states(
 
 
 def directory_lines(states: Mapping[TopicPartitionReplica, DirectoryState]) -> list[str]:
-    """As `replicaMoveStatesToString`; by broker, then by partition."""
+    """Return the lines of `replicaMoveStatesToString`, by broker, then by partition."""
     return [
         _directory_line(each, states[each])
         for each in sorted(states, key=lambda each: (each.broker_id, each.partition))

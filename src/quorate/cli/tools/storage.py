@@ -134,13 +134,13 @@ Examples:
 def format_(config_path: str, cluster_id: str, as_json: bool, **options: Any) -> None:
     """Format the log directories of a node."""
     from quorate.config.node_config import load_config
-    from quorate.log_dirs import formatter
+    from quorate.log_dirs import FormatRequest, NoDirectoriesError, formatter
 
     _check_exclusive(options)
     config = load_config(config_path)
     unstable = config.unstable_feature_versions_enable
     release = options["release_version"]
-    request = formatter.FormatRequest(
+    request = FormatRequest(
         cluster_id=cluster_id,
         release_version=None if release is None else parse_metadata_version(release, unstable),
         feature_levels=dict(map(name_and_level, options["features"])),
@@ -150,7 +150,7 @@ def format_(config_path: str, cluster_id: str, as_json: bool, **options: Any) ->
     )
     try:
         plan = formatter.plan(config, request)
-    except formatter.NoDirectoriesError as error:
+    except NoDirectoriesError as error:
         if not as_json:
             _print_unreadable(error.unreadable)
         raise
@@ -221,7 +221,7 @@ def _initial_controllers(config: Any, options: dict[str, Any]) -> tuple[Any, ...
 
 
 def initial_controllers_text(voters: str) -> str:
-    """`id@host:port:directory-id,...`, of `id-directory-id@host:port,...`. Raises StorageToolError."""
+    """Return `id@host:port:directory-id,...` for `id-directory-id@host:port,...`. Raises StorageToolError."""
     entries = []
     for entry in voters.split(","):
         key, at, address = entry.strip().partition("@")
