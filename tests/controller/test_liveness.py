@@ -89,6 +89,17 @@ def test_a_session_is_that_of_one_incarnation(liveness):
     assert not liveness.has_session(3, 300, 5)
 
 
+@kafka_scenario(
+    "ClusterControlManagerTest", "brokerContactTimesAreUpdatedOnClusterControlActivation"
+)
+def test_a_new_active_controller_gives_each_unfenced_broker_a_session():
+    liveness = Liveness(SESSION_MS)
+    liveness.activate(cluster_of(broker(1), broker(2), broker(3, fenced=True)), {}, 500)
+    assert [liveness.has_session(number, 1, 505) for number in (1, 2, 3)] == [True, True, False]
+    assert liveness.expired(505) is None
+    assert liveness.expired(500 + SESSION_MS + 1) in {(1, 1), (2, 1)}
+
+
 # -- positions and shutdowns ---------------------------------------------------------------------
 def broker(number, fenced=False, rack=None):
     return image.Broker(number, 1, incarnation(number), fenced=fenced, rack=rack)

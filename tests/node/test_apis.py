@@ -217,6 +217,7 @@ def test_a_registration_without_an_address_is_refused(world, change):
     assert 9 not in world.active.image.cluster.controllers
 
 
+@kafka_scenario("ClusterControlManagerTest", "registerControlWithUnsupportedMetadataVersion")
 def test_registration_needs_a_metadata_version_that_knows_it():
     world = World(bootstrap=bootstrap(metadata_version=14))
     world.run_until(lambda: world.active and world.active.image.features.metadata_version)
