@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.marker import kafka_scenario
+from conformance.marker import kafka_guarantee, kafka_scenario
 from controller.cluster import BROKER, TOPIC, Cluster
 from quorate.base.errors import ErrorCode
 from quorate.controller.config_changes import MAX_VALUE, Operation
@@ -375,6 +375,7 @@ def test_a_policy_sees_what_is_altered_and_may_refuse_it():
     "replayFiltersInvalidConfigs",
     "validateAlterConfigWithInvalidExistingConfigs",
 )
+@kafka_guarantee("MetadataBatchLoaderTest", "unsupportedConfigFilteredInBatch")
 def test_a_config_of_an_older_release_does_not_hinder_a_change(cluster):
     """The image keeps it, so that it can be read and removed."""
     cluster.configure(TOPIC, "orders", message_format_version="2.8", retention_ms="5")

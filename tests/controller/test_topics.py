@@ -275,6 +275,7 @@ def test_validate_only_answers_alike_and_writes_nothing():
 
 
 # -- placement -----------------------------------------------------------------------------------
+@kafka_scenario("ClusterControlManagerTest", "placeReplicas")
 def test_leaders_and_replicas_are_spread_evenly():
     cluster = Cluster(6)
     cluster.create("orders", 60, 3)

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from conformance.marker import kafka_scenario
+from conformance.marker import kafka_guarantee, kafka_scenario
 from node.world import LISTENER, World
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid
@@ -217,6 +217,7 @@ def test_a_registration_without_an_address_is_refused(world, change):
     assert 9 not in world.active.image.cluster.controllers
 
 
+@kafka_scenario("ClusterControlManagerTest", "registerControlWithUnsupportedMetadataVersion")
 def test_registration_needs_a_metadata_version_that_knows_it():
     world = World(bootstrap=bootstrap(metadata_version=14))
     world.run_until(lambda: world.active and world.active.image.features.metadata_version)
@@ -246,6 +247,14 @@ def levels_of(world):
     return int(features.metadata_version), dict(features.levels)
 
 
+@kafka_scenario(
+    "FeatureControlManagerTest",
+    "updateFeatures",
+    "replay",
+    "replayRecords",
+    "canUpgradeToHigherVersion",
+)
+@kafka_scenario("FeatureControlManagerTest", "applyMetadataVersionChangeRecord")
 def test_levels_go_up_together(world):
     request = update(("metadata.version", 24, UP), ("transaction.version", 2, UP))
     assert world.ask(world.active.node_id, request).error_code == ErrorCode.NONE
@@ -277,6 +286,7 @@ def test_validate_only_changes_nothing(world):
     assert levels_of(world)[0] == 20
 
 
+@kafka_scenario("FeatureControlManagerTest", "createFeatureLevelRecords")
 def test_a_feature_goes_down_when_it_is_said_to(world):
     request = update(("group.version", 0, SAFE))
     assert world.ask(world.active.node_id, request).error_code == ErrorCode.NONE
@@ -293,15 +303,29 @@ def test_version_0_cannot_downgrade_a_feature(world):
     assert levels_of(world)[1] == {"group.version": 1}
 
 
+@kafka_scenario("FeatureControlManagerTest", "canUseSafeDowngradeIfMetadataDidNotChange")
 def test_the_metadata_version_goes_down_where_no_metadata_is_lost(world):
     request = update(("metadata.version", 18, SAFE))
     assert world.ask(world.active.node_id, request).error_code == ErrorCode.NONE
     assert levels_of(world)[0] == 18
 
 
+@kafka_scenario(
+    "FeatureControlManagerTest",
+    "updateFeatures",
+    "cannotDowngradeToHigherVersion",
+    "cannotUnsafeDowngradeToHigherVersion",
+    "cannotUpgradeToLowerVersion",
+    "cannotUseSafeDowngradeIfMetadataChanged",
+    "unsafeDowngradeIsTemporarilyDisabled",
+    "cannotDowngradeBeforeMinimumKraftVersion",
+)
+@kafka_guarantee("FeatureControlManagerTest", "canUseUnsafeDowngradeIfMetadataChanged")
 @pytest.mark.parametrize(
     ("change", "why"),
     [
+        (("metadata.version", 6, UNSAFE), "only supports versions 7-33"),
+        (("metadata.version", 21, UNSAFE), "downgrade to a newer version"),
         (("metadata.version", 99, UP), "only supports versions 7-33"),
         (("metadata.version", 18, UP), "without setting the upgrade type"),
         (("metadata.version", 16, SAFE), "might delete metadata"),
@@ -335,6 +359,7 @@ def min_insync(broker, value):
 
 
 @kafka_scenario("ConfigurationControlManagerTest", "maybeGenerateElrSafetyRecords", "elrUpgrade")
+@kafka_scenario("FeatureControlManagerTest", "upgradeElrFeatureLevel")
 @pytest.mark.parametrize(("of_all", "then"), [(None, "1"), ("2", "2")])
 def test_with_eligible_leader_replicas_all_brokers_need_as_many_in_sync(of_all, then):
     """As Kafka's controller: the cluster gets its own min.insync.replicas, a broker loses its."""

@@ -4,6 +4,7 @@ from itertools import groupby
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from node.test_controllers_together import quota, records_of
 from node.world import Node, World, snapshots_of
 from quorate.base.errors import ErrorCode
@@ -192,6 +193,7 @@ def registration(broker_id):
     )
 
 
+@kafka_scenario("ClusterControlManagerTest", "replayRegisterBrokerRecord")
 @pytest.mark.parametrize("from_snapshot", [False, True])
 def test_a_new_active_controller_knows_where_a_broker_registered(from_snapshot):
     """The newest registration lies above the broker's epoch, in the log or within a snapshot."""
