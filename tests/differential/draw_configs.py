@@ -12,7 +12,7 @@ from quorate.config_definitions.definition import (
     group_configs,
 )
 from quorate.config_definitions.definition import topic_configs as topic_definitions
-from quorate.metadata.image import (
+from quorate.metadata.resource_types import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
