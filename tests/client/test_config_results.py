@@ -50,6 +50,7 @@ def a_response(count):
 
 def test_equal_configs_are_decoded_once():
     _, found = decode_config_response(frame_of(a_response(6), 4), KEY, 4)
+    assert isinstance(found, DescribeConfigsResponse)
     lists = [id(result.configs) for result in found.results]
     assert len(set(lists[:2])) == 1 and len(set(lists[3:])) == 1 and len(set(lists)) == 3
     assert found == a_response(6)

@@ -43,7 +43,7 @@ def decode_config_response(frame: bytes, key: int, version: int) -> tuple[int, M
         throttle_time_ms = int.from_bytes(frame[pos : pos + 4], "big", signed=True)
         count, pos = read_unsigned(frame, pos + 4)
         results = []
-        same, configs, tags = b"", [], ()
+        same, shared = b"", _ResultEnd()
         for _ in range(count - 1):
             error_code = int.from_bytes(frame[pos : pos + 2], "big", signed=True)
             error_message, pos = _text(frame, pos + 2)
@@ -52,16 +52,16 @@ def decode_config_response(frame: bytes, key: int, version: int) -> tuple[int, M
             if same and frame.startswith(same, start):
                 pos = start + len(same)
             else:
-                end, pos = codec.decode_prefix(_ResultEnd, _VERSION, frame, start)
-                same, configs, tags = frame[start:pos], end.configs, end.unknown_tags
+                shared, pos = codec.decode_prefix(_ResultEnd, _VERSION, frame, start)
+                same = frame[start:pos]
             results.append(
                 Result(
                     error_code=error_code,
                     error_message=error_message,
                     resource_type=resource_type,
                     resource_name=resource_name or "",
-                    configs=configs,
-                    unknown_tags=tags,
+                    configs=shared.configs,
+                    unknown_tags=shared.unknown_tags,
                 )
             )
         response_end, pos = codec.decode_prefix(_ResponseEnd, _VERSION, frame, pos)

@@ -299,7 +299,8 @@ def _by_resource(
     """The configs without those of one source; results that share a list share their entries."""
     found: dict[Resource, tuple[ConfigEntry, ...] | RequestFailedError] = {}
     for answer in answers:
-        configs, entries = None, ()
+        configs = None
+        entries: tuple[ConfigEntry, ...] = ()
         for each in answer.results:
             resource = Resource(ResourceType(each.resource_type), each.resource_name)
             if each.configs is not configs:
