@@ -14,7 +14,8 @@ from quorate.controller.configs import (
 from quorate.controller.policies import PolicyViolationError
 from quorate.controller.result import ApiError
 from quorate.formats.records import ClearElrRecord, ConfigRecord
-from quorate.metadata.image import CLIENT_METRICS_RESOURCE, GROUP_RESOURCE, ConfigResource
+from quorate.metadata.image import ConfigResource
+from quorate.metadata.resource_types import CLIENT_METRICS_RESOURCE, GROUP_RESOURCE
 from quorate.wire.messages import AlterConfigsRequest, IncrementalAlterConfigsRequest
 
 LOGGER = 8

@@ -13,7 +13,8 @@ from quorate.controller.result import ApiError
 from quorate.controller.topic_deletion import DELETE_TOPICS
 from quorate.controller.topics import CREATE_TOPICS
 from quorate.formats.records import AccessControlEntryRecord
-from quorate.metadata.image import TOPIC_RESOURCE, ConfigResource
+from quorate.metadata.image import ConfigResource
+from quorate.metadata.resource_types import TOPIC_RESOURCE
 from quorate.security.acl import AclOperation, AclResource
 from quorate.security.authorizer import (
     ALLOW,

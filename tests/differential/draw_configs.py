@@ -13,7 +13,7 @@ from quorate.config_definitions.definition import (
 )
 from quorate.config_definitions.definition import topic_configs as topic_definitions
 from quorate.formats.versions import KRAFT_VERSION
-from quorate.metadata.image import (
+from quorate.metadata.resource_types import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,

@@ -104,7 +104,7 @@ def test_a_refused_login_and_a_wrong_protocol_are_named(secured: Secured) -> Non
     refused = run_tool([*SHELL, "--config", str(secured.wrong), "ls"])
     assert refused.returncode == 1 and "SASL_AUTHENTICATION_FAILED" in refused.stderr
     assert SECRET not in refused.stderr and WRONG not in refused.stderr
-    plain = run_tool([*SHELL, "--config", str(secured.plaintext), "--timeout", "1", "ls"])
+    plain = run_tool([*SHELL, "--config", str(secured.plaintext), "--timeout", "0.3", "ls"])
     assert plain.returncode == 1 and "TLS" in plain.stderr
     for run in (refused, plain):
         assert "Traceback" not in run.stderr

@@ -34,6 +34,8 @@ _PLAINTEXT_HINT: Final = (
 )
 _SASL_HINT: Final = " (is it a SASL listener? Then set security.protocol in --command-config)"
 M = TypeVar("M", bound=Message)
+Decode = Callable[[bytes, int, int], tuple[int, Message]]
+"""From a frame, an API key and a version: the correlation id and the response."""
 
 
 class ClientError(QuorateError):
@@ -208,11 +210,11 @@ class Connection:
             self._log_in(timeout_ms)
         return self._send(request, key, version, timeout_ms)
 
-    def receive(self, sent: SentRequest, answer: type[M]) -> M:
+    def receive(self, sent: SentRequest, answer: type[M], decode: Decode = decode_response) -> M:
         """The second half of `call`. Raises as `call` does."""
         with self._named_failures(sent.timeout_ms):
             frame = self._read_frame(sent.deadline)
-            correlation, message = decode_response(frame, sent.key, sent.version)
+            correlation, message = decode(frame, sent.key, sent.version)
         if correlation != sent.correlation or not isinstance(message, answer):
             raise NoResponseError(f"{self.address} sent the response to another request")
         return message

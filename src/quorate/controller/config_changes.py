@@ -25,7 +25,8 @@ from quorate.controller.policies import ConfigChange
 from quorate.controller.policy_check import ask
 from quorate.controller.result import ApiError
 from quorate.formats.records import ClearElrRecord, ConfigRecord
-from quorate.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource, Image
+from quorate.metadata.image import ConfigResource, Image
+from quorate.metadata.resource_types import BROKER_RESOURCE, TOPIC_RESOURCE
 from quorate.wire.schema import Message
 
 CORDONED: Final = "cordoned.log.dirs"

@@ -34,13 +34,8 @@ from quorate.controller.node_configs import (
     merged,
     topic_defaults,
 )
-from quorate.metadata.image import (
-    CLIENT_METRICS_RESOURCE,
-    GROUP_RESOURCE,
-    TOPIC_RESOURCE,
-    ConfigResource,
-    Image,
-)
+from quorate.metadata.image import ConfigResource, Image
+from quorate.metadata.resource_types import CLIENT_METRICS_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 
 
 class ValueAt(NamedTuple):

@@ -29,14 +29,13 @@ from quorate.controller.configs_in_force import ConfigsInForce
 from quorate.controller.node_configs import ConfigSource
 from quorate.controller.result import ApiError, error_text
 from quorate.controller.topic_names import check_topic_name
-from quorate.metadata.image import (
+from quorate.metadata.image import ConfigResource, Image
+from quorate.metadata.resource_types import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
-    ConfigResource,
-    Image,
 )
 from quorate.security.acl import AclResource
 from quorate.wire.messages import (

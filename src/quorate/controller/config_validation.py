@@ -25,13 +25,12 @@ from quorate.controller.context import Context
 from quorate.controller.group_bounds import check_bounds
 from quorate.controller.result import ApiError
 from quorate.controller.topic_names import check_topic_name
-from quorate.metadata.image import (
+from quorate.metadata.image import ConfigResource, Image
+from quorate.metadata.resource_types import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
-    ConfigResource,
-    Image,
 )
 
 REMOTE: Final = "remote.storage.enable"

@@ -28,7 +28,8 @@ from quorate.config.validation import OVERRIDES
 from quorate.controller.context import ControllerConfig
 from quorate.controller.token_config import TokenConfig
 from quorate.log_dirs.meta_properties import NodeIdentity, load_identity
-from quorate.metadata.image import BROKER_RESOURCE, ConfigResource
+from quorate.metadata.image import ConfigResource
+from quorate.metadata.resource_types import BROKER_RESOURCE
 from quorate.node.controller_node import ControllerNode
 from quorate.node.feature_guard import FeatureGuard, check_log
 from quorate.node.metadata_machine import MetadataMachine

@@ -101,25 +101,25 @@ def partition_states(
     """The state of each partition of the plan, and whether any reassignment is in progress."""
     current = admin.list_partition_reassignments()
     settled = sorted({part.topic for part, _ in plan.targets if part not in current})
-    topics = admin.describe_topics(settled)
+    replicas = {topic: _replicas(found) for topic, found in admin.describe_topics(settled).items()}
     states = {}
     for partition, target in plan.targets:
         move = current.get(partition)
         if move is not None:
             states[partition] = PartitionState(move.replicas, target, False)
         else:
-            replicas = _replicas(topics[partition.topic], partition.partition)
-            states[partition] = PartitionState(replicas, target, True)
+            found = replicas[partition.topic].get(partition.partition, ())
+            states[partition] = PartitionState(found, target, True)
     return states, bool(current)
 
 
-def _replicas(topic: TopicDescription | RequestFailedError, index: int) -> tuple[int, ...]:
-    """The replicas of a partition; none of one that does not exist."""
+def _replicas(topic: TopicDescription | RequestFailedError) -> dict[int, tuple[int, ...]]:
+    """The replicas of each partition by its index; none of a topic that does not exist."""
     if isinstance(topic, RequestFailedError):
         if topic.code.name == "UNKNOWN_TOPIC_OR_PARTITION":
-            return ()
+            return {}
         raise topic
-    return next((each.replicas for each in topic.partitions if each.index == index), ())
+    return {each.index: each.replicas for each in topic.partitions}
 
 
 def partition_lines(states: Mapping[PartitionName, PartitionState]) -> list[str]:

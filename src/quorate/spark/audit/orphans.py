@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from quorate.metadata.image import TOPIC_RESOURCE, ConfigResource, Image
+from quorate.metadata.image import ConfigResource, Image
+from quorate.metadata.resource_types import TOPIC_RESOURCE
 from quorate.spark.audit.model import WARNING, Finding, Spot
 
 INHERITED: Final = "inherited-configs"
