@@ -89,6 +89,7 @@ def run(selectors: Iterable[str], controllers: str, reports: Path, timeout_s: fl
 
     Raises TimeoutExpired; AssertionError where there is no report.
     """
+    reports = reports.resolve()
     shutil.rmtree(reports, ignore_errors=True)
     reports.mkdir(parents=True)
     words = controller_command(controllers)
@@ -103,7 +104,12 @@ def run(selectors: Iterable[str], controllers: str, reports: Path, timeout_s: fl
     with (reports / "console.log").open("wb") as log:
         environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}  # our principal builders
         subprocess.run(
-            command, stdout=log, stderr=subprocess.STDOUT, timeout=timeout_s, env=environment
+            command,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            timeout=timeout_s,
+            env=environment,
+            cwd=reports,  # the Kerberos server leaves a folder behind
         )
     report = reports / "TEST-junit-jupiter.xml"
     assert report.exists(), f"no report: see {reports / 'console.log'}"
