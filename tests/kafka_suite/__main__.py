@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("classes", nargs="*", help="by the end of their name; all without one")
     parser.add_argument("--controllers", choices=("quorate", "java"), default="quorate")
     parser.add_argument("--out", type=Path, default=default_out(), help="where reports are kept")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     if given.verb == "show":
         print(load().table())
         return 0

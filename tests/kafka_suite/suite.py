@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,13 @@ LIBS = ROOT / ".kafka" / "suite-libs"
 CLASSES = ROOT / ".kafka" / "suite-classes"
 LOG4J = ROOT / "tests" / "interop" / "log4j2-tools.xml"
 JARS = ("kafka-tools", "kafka-clients-integration-tests", "kafka-server")
-"""Whose tests run."""
+"""Whose tests run, all of them."""
+SCALA_JAR = "kafka_2.13"
+SCALA_CLASSES = re.compile(
+    r"kafka\.(api|server)\.(AuthorizerIntegration|(SaslSsl|Ssl)AdminIntegration|DelegationToken\w+"
+    r"|(Alter|Describe)UserScramCredentialsRequest\w*|SaslScramSslEndToEndAuthorization)Test"
+)
+"""Which tests of the Scala jar run: those of security. Most others need no controller."""
 IN_ONE_PROCESS = "brokers and controllers in one process"
 CLASS_TIMEOUT_S = 1_800
 
@@ -47,30 +53,33 @@ def controller_command(kind: str) -> list[str]:
     return ["java", "-Xmx256m", log4j, "-cp", f"{LIBS}/*", "kafka.Kafka"]
 
 
-def test_classes(jars: Sequence[str] = JARS) -> list[str]:
+def test_classes() -> list[str]:
     """The test classes of the jars, sorted."""
     from zipfile import ZipFile
 
     found = set()
-    for name in jars:
+    for name in (*JARS, SCALA_JAR):
         jar = next(LIBS.glob(f"{name}-*-test.jar"))
         with ZipFile(jar) as archive:
             for entry in archive.namelist():
                 if re.fullmatch(r"(?:org|kafka)/[\w/]+Test\.class", entry):
-                    found.add(entry.removesuffix(".class").replace("/", "."))
+                    test = entry.removesuffix(".class").replace("/", ".")
+                    if name != SCALA_JAR or SCALA_CLASSES.fullmatch(test):
+                        found.add(test)
     return sorted(found)
 
 
 @functools.cache
 def compiled() -> Path:
-    """The folder with our ControllerServer, compiled when its source is newer."""
+    """The folder with our ControllerServer, compiled when a source is newer."""
     assert shutil.which("javac"), "no javac on the PATH: Kafka's tests need a JDK, 17 or later"
     assert LIBS.is_dir(), "Kafka's test jars are not there: run 'make .kafka/suite.stamp'"
-    source = HERE / "java" / "kafka" / "server" / "ControllerServer.java"
+    sources = sorted((HERE / "java" / "kafka" / "server").glob("*.java"))
     made = CLASSES / "kafka" / "server" / "ControllerServer.class"
-    if not made.exists() or made.stat().st_mtime < source.stat().st_mtime:
+    newest = max(source.stat().st_mtime for source in sources)
+    if not made.exists() or made.stat().st_mtime < newest:
         CLASSES.mkdir(parents=True, exist_ok=True)
-        command = ["javac", "-cp", f"{LIBS}/*", "-d", str(CLASSES), str(source)]
+        command = ["javac", "-cp", f"{LIBS}/*", "-d", str(CLASSES), *map(str, sources)]
         subprocess.run(command, check=True, timeout=300)
     return CLASSES
 
@@ -80,6 +89,7 @@ def run(selectors: Iterable[str], controllers: str, reports: Path, timeout_s: fl
 
     Raises TimeoutExpired; AssertionError where there is no report.
     """
+    reports = reports.resolve()
     shutil.rmtree(reports, ignore_errors=True)
     reports.mkdir(parents=True)
     words = controller_command(controllers)
@@ -92,7 +102,15 @@ def run(selectors: Iterable[str], controllers: str, reports: Path, timeout_s: fl
         *("--details", "none", "--reports-dir", str(reports), *selectors),
     ]
     with (reports / "console.log").open("wb") as log:
-        subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, timeout=timeout_s)
+        environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}  # our principal builders
+        subprocess.run(
+            command,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            timeout=timeout_s,
+            env=environment,
+            cwd=reports,  # the Kerberos server leaves a folder behind
+        )
     report = reports / "TEST-junit-jupiter.xml"
     assert report.exists(), f"no report: see {reports / 'console.log'}"
     return report

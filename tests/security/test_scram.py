@@ -4,6 +4,8 @@ from base64 import b64decode
 
 import pytest
 
+from quorate.metadata.image import ScramCredential
+from quorate.security.sasl.scram import ScramClient, ScramServer
 from quorate.security.scram import ScramError, parse_scram
 
 
@@ -16,6 +18,21 @@ def test_a_credential_equals_the_example_of_rfc_7677():
     assert record.salt == b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
     assert record.stored_key == b64decode("WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=")
     assert record.server_key == b64decode("wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=")
+
+
+def test_names_and_passwords_are_taken_as_they_are():
+    """No SASLprep: the key is that of Kafka's `ScramFormatter`, and the client makes the same."""
+    name, password, salt = "\u2168\u00ad", "I\u00adX \u2168\u00aa", "MDEyMzQ1Njc4OWFiY2RlZg=="
+    record = parse_scram(f"SCRAM-SHA-256=[name={name},password={password},salt={salt}]")
+    assert record.stored_key == b64decode("GqRJh/t/Zn8+MKqcklL4rGFTMnP0G2Y1Z/c0o8tC1Oo=")
+    kept = ScramCredential(record.salt, record.stored_key, record.server_key, record.iterations)
+    users = {record.name: kept}
+    server = ScramServer(
+        "SCRAM-SHA-256", lambda mechanism, user: users.get(user), lambda mechanism, token: None
+    )
+    client = ScramClient("SCRAM-SHA-256", name, password)
+    client.evaluate(server.evaluate(client.evaluate(server.evaluate(client.first()))))
+    assert server.principal == name
 
 
 def test_a_salted_password_replaces_the_password():

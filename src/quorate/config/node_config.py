@@ -49,6 +49,7 @@ POLICIES: Final[Mapping[str, str]] = {
     ALTER_CONFIG_POLICY: "alter.config.policy.class.name",
 }
 """The key for a policy of ours -> Kafka's key, which names a Java class."""
+PRINCIPAL_FUNCTION: Final = "quorate.principal.builder"
 _OTHER_KEYS: Final = (
     *("node.id", "broker.id", "process.roles", "log.dir", "log.dirs", "metadata.log.dir"),
     *(addresses.LISTENERS, addresses.ADVERTISED, addresses.PROTOCOL_MAP),
@@ -61,6 +62,7 @@ _OTHER_KEYS: Final = (
         TOKEN_KEY,
         *POLICIES,
         *POLICIES.values(),
+        PRINCIPAL_FUNCTION,
         *monitoring_settings.KEYS,
     ),
 )
@@ -107,6 +109,8 @@ class NodeConfig:
     """`quorate.create.topic.policy=module:attribute`; Kafka has no such key. Empty: no policy."""
     alter_config_policy: str = ""
     """`quorate.alter.config.policy=module:attribute`, likewise."""
+    principal_function: str = ""
+    """`quorate.principal.builder=module:attribute`, likewise. Empty: Kafka's default principals."""
     delegation_token_secret_key: str = field(default="", repr=False)
     """Empty: no delegation tokens."""
     audit_dir: str = ""
@@ -261,8 +265,9 @@ def config_of(settings: Settings) -> NodeConfig:
         super_users=_super_users(settings),
         audit_dir=settings.text(AUDIT_DIR) or "",
         delegation_token_secret_key=settings.text(TOKEN_KEY) or "",
-        create_topic_policy=_policy(settings, CREATE_TOPIC_POLICY),
-        alter_config_policy=_policy(settings, ALTER_CONFIG_POLICY),
+        create_topic_policy=_function(settings, CREATE_TOPIC_POLICY),
+        alter_config_policy=_function(settings, ALTER_CONFIG_POLICY),
+        principal_function=_function(settings, PRINCIPAL_FUNCTION),
         sasl=sasl_settings(settings, protocols, tuple(names))
         if "controller" in roles
         else SaslSettings(),
@@ -310,7 +315,7 @@ def _super_users(settings: Settings) -> frozenset[str]:
     return frozenset(user for user in users if user)
 
 
-def _policy(settings: Settings, key: str) -> str:
+def _function(settings: Settings, key: str) -> str:
     text = settings.text(key) or ""
     module, colon, attribute = text.partition(":")
     names = (*module.split("."), *attribute.split("."))

@@ -10,6 +10,7 @@ from quorate.config import security_settings
 from quorate.config.node_config import (
     AUTHORIZER,
     POLICIES,
+    PRINCIPAL_FUNCTION,
     STANDARD_AUTHORIZER,
     ConfigError,
     NodeConfig,
@@ -45,11 +46,13 @@ def unsupported(config: NodeConfig) -> Iterator[ConfigError]:
                 f"name an address in {addresses.VOTERS} that the other nodes can connect to",
             )
     builder = config.file.get(security_settings.PRINCIPAL_BUILDER, "")
-    if builder not in ("", security_settings.DEFAULT_PRINCIPAL_BUILDER):
+    is_default = builder in ("", security_settings.DEFAULT_PRINCIPAL_BUILDER)
+    if not is_default and not config.principal_function:
         yield refused(
             security_settings.PRINCIPAL_BUILDER,
             f"{security_settings.PRINCIPAL_BUILDER}={builder} names a Java class, which Quorate cannot "
-            f"run: take the key out and use {security_settings.MAPPING_RULES}",
+            f"run: take the key out and use {security_settings.MAPPING_RULES}, or name a Python function "
+            f"in {PRINCIPAL_FUNCTION}=module:attribute",
         )
     if config.sasl.problem is not None:
         yield config.sasl.problem

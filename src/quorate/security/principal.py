@@ -49,6 +49,20 @@ ANONYMOUS: Final = f"{USER}:ANONYMOUS"
 
 
 @dataclass(frozen=True, slots=True)
+class AuthenticatedClient:
+    """What `quorate.principal.builder` may decide by, once a connection is authenticated."""
+
+    listener: str
+    """The name of the listener, in upper case."""
+    security_protocol: str
+    """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+    host: str
+    """The IP address of the client."""
+    principal: str
+    """The principal that Kafka's default builder gives, as `type:name`."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Rule:
     """One rule; without a pattern, it is DEFAULT and keeps the name."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from quorate.security.principal import ANONYMOUS
+from quorate.security.principal import ANONYMOUS, PrincipalError
 from quorate.security.sasl.login import Login
 
 AUTHENTICATION_TIMEOUT_S: Final = 10.0
@@ -69,6 +69,8 @@ class ListenerSecurity:
     max_frame_bytes: int = MAX_FRAME_BYTES
     """The largest frame before the connection is authenticated (`sasl.server.max.receive.size`)."""
     timeout_s: float = AUTHENTICATION_TIMEOUT_S
+    principal_of: Callable[[ConnectionInfo, str], str] | None = None
+    """Names the principal, given that of TLS or SASL. Raises PrincipalError. None: it stays."""
 
 
 class SecuredProtocol(Protocol):
@@ -126,7 +128,8 @@ class Authentication:
     """How far the authentication of one inbound connection is."""
 
     def __init__(self, security: ListenerSecurity, connection: AuthenticatedConnection) -> None:
-        self.is_complete = security.wrap is None and security.authenticator is None
+        has_nothing = security.wrap is None and security.authenticator is None
+        self.is_complete = has_nothing and security.principal_of is None
         self.is_refused = False
         self.principal = ANONYMOUS
         """Who sends the requests, as `type:name`."""
@@ -154,6 +157,9 @@ class Authentication:
         if self.is_complete:
             return
         self._has_begun = True
+        if self._is_secured and self._security.authenticator is None:
+            self._done(ANONYMOUS)
+            return
         if self._security.authenticator is not None:
             self._authenticator = self._security.authenticator(self._connection)
         self._connection.limit_frames(self._security.max_frame_bytes)
@@ -201,6 +207,13 @@ class Authentication:
             self._connection.resume()
 
     def _done(self, principal: str) -> None:
+        name = self._security.principal_of
+        if name is not None:
+            try:
+                principal = name(self._connection, principal)
+            except PrincipalError as error:
+                self.refuse(str(error))
+                return
         self.principal = principal
         self.is_complete = True
         self._connection.limit_frames(None)

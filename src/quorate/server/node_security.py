@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from quorate.base.errors import QuorateError
@@ -32,6 +33,7 @@ from quorate.server.authentication import (
 from quorate.server.certificates import Certificates, CertificateState
 from quorate.server.logs import LOG
 from quorate.server.page_security import CredentialsError, PageSecurity
+from quorate.server.principals import principal_builder
 from quorate.server.tls_transport import TlsTransport
 
 POLL_S: Final = 5.0
@@ -90,6 +92,7 @@ class NodeSecurity:
         """The name of the listener whose keys count, by what they secure."""
         self._dynamic: Callable[[], Mapping[str, str]] = dict
         self._timer: asyncio.TimerHandle | None = None
+        self._principal_of = principal_builder(config)
         self.peers: PeerSecurity = OPEN_PEER
         self.pages = _pages(config)
         """Who may read the pages of the HTTP listener."""
@@ -126,7 +129,10 @@ class NodeSecurity:
 
     def of(self, listener: str) -> ListenerSecurity:
         """What the listener asks of a connection."""
-        return self._listeners.get(listener, OPEN_LISTENER)
+        security = self._listeners.get(listener, OPEN_LISTENER)
+        if self._principal_of is None:
+            return security
+        return replace(security, principal_of=self._principal_of)
 
     def certificates(self) -> Certificates:
         """The state of the certificates now."""

@@ -24,7 +24,7 @@ from quorate.server.logs import LOG
 
 def create_topic_policy(config: NodeConfig) -> CreateTopicPolicy | None:
     """The policy of `quorate.create.topic.policy`, if there is one. Raises ConfigError."""
-    policy = _load(config, CREATE_TOPIC_POLICY, config.create_topic_policy)
+    policy = load_function(config, CREATE_TOPIC_POLICY, config.create_topic_policy)
     if policy is None:
         return None
 
@@ -36,7 +36,7 @@ def create_topic_policy(config: NodeConfig) -> CreateTopicPolicy | None:
 
 def alter_config_policy(config: NodeConfig) -> AlterConfigPolicy | None:
     """The policy of `quorate.alter.config.policy`, if there is one. Raises ConfigError."""
-    policy = _load(config, ALTER_CONFIG_POLICY, config.alter_config_policy)
+    policy = load_function(config, ALTER_CONFIG_POLICY, config.alter_config_policy)
     if policy is None:
         return None
 
@@ -47,7 +47,8 @@ def alter_config_policy(config: NodeConfig) -> AlterConfigPolicy | None:
     return check
 
 
-def _load(config: NodeConfig, key: str, text: str) -> Callable[[Any], Any] | None:
+def load_function(config: NodeConfig, key: str, text: str) -> Callable[[Any], Any] | None:
+    """The function `module:attribute` that a key names; None for an empty text. Raises ConfigError."""
     if not text:
         return None
     module, _, attribute = text.partition(":")
@@ -61,8 +62,8 @@ def _load(config: NodeConfig, key: str, text: str) -> Callable[[Any], Any] | Non
     if not callable(found):
         why = f"{key}={text} is no function, but of type {type(found).__name__}"
         raise ConfigError(why, key=key, where=config.source or None)
-    policy: Callable[[Any], Any] = found
-    return policy
+    function: Callable[[Any], Any] = found
+    return function
 
 
 def _ask(policy: Callable[[Any], Any], subject: NewTopic | ConfigChange, failure: str) -> None:

@@ -5,10 +5,16 @@ import kafka.raft.KafkaRaftManager;
 
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.QuorumInfo;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.config.types.Password;
 import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.requests.ApiError;
 import org.apache.kafka.controller.Controller;
+import org.apache.kafka.controller.ResultOrError;
+import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.metadata.KafkaConfigSchema;
 import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
 import org.apache.kafka.raft.LogOffsetMetadata;
@@ -40,6 +46,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -68,6 +75,8 @@ public class ControllerServer {
     private static final Map<ControllerServer, Integer> METRICS = new ConcurrentHashMap<>();
     private static final List<MetricName> METERS = List.of(
         meterName("UncleanLeaderElectionsPerSec"), meterName("ElectionFromEligibleLeaderReplicasPerSec"));
+    private final Plugin<Authorizer> authorizer =
+        Plugin.wrapInstance(new RemoteAuthorizer(this::admin, this::image), null, "authorizer.class.name");
     private Process process;
     private Admin admin;
 
@@ -98,7 +107,8 @@ public class ControllerServer {
     }
 
     public scala.Option<Plugin<Authorizer>> authorizerPlugin() {
-        return scala.Option.empty();
+        String name = config().originals().get("authorizer.class.name") instanceof String text ? text : "";
+        return name.isEmpty() ? scala.Option.empty() : scala.Option.apply(authorizer);
     }
 
     public void startup() {
@@ -137,13 +147,17 @@ public class ControllerServer {
         config().originals().forEach((key, value) -> found.setProperty(key, text(value)));
         found.setProperty("listeners", ports.entrySet().stream()
             .map(entry -> entry.getKey() + "://localhost:" + entry.getValue()).collect(Collectors.joining(",")));
+        if (!found.containsKey("log.dirs") && !found.containsKey("log.dir"))
+            found.setProperty("log.dirs", config().metadataLogDir());  // all that the Scala harness has formatted
         String voters = found.getProperty("controller.quorum.voters");
         if (voters != null && voters.endsWith(":0"))
             found.setProperty("controller.quorum.voters", voters.substring(0, voters.length() - 1) + port());
         try (ServerSocket free = new ServerSocket(0)) {
             METRICS.put(this, free.getLocalPort());
             found.setProperty("quorate.metrics.listener", "127.0.0.1:" + free.getLocalPort());
-        } catch (IOException error) {
+            if (COMMAND.contains("quorate"))
+                JavaClasses.replace(found);
+        } catch (IOException | ClassNotFoundException error) {
             throw new RuntimeException(error);
         }
         return found;
@@ -196,6 +210,8 @@ public class ControllerServer {
             values.forEach(one -> joiner.add(text(one)));
             return joiner.toString();
         }
+        if (value instanceof Password secret)
+            return secret.value();
         return value instanceof Class<?> type ? type.getName() : String.valueOf(value);
     }
 
@@ -238,6 +254,18 @@ public class ControllerServer {
         }
     }
 
+    private MetadataImage image() {
+        return MetadataLog.image(config().metadataLogDir());
+    }
+
+    private CompletableFuture<Map<String, ResultOrError<Uuid>>> topicIds(Collection<String> names) {
+        Map<String, Uuid> known = image().topics().topicNameToIdView();
+        Map<String, ResultOrError<Uuid>> found = new HashMap<>();
+        names.forEach(name -> found.put(name, known.containsKey(name) ? new ResultOrError<>(known.get(name))
+            : new ResultOrError<>(new ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION))));
+        return CompletableFuture.completedFuture(found);
+    }
+
     public SocketServer socketServer() {
         SocketServer server = Mockito.mock(SocketServer.class);
         Mockito.when(server.boundPort(Mockito.any()))
@@ -254,11 +282,14 @@ public class ControllerServer {
         return manager;
     }
 
-    /** Tests ask whether it is active; what else they ask needs the controller's own process. */
+    /** Tests ask whether it is active, and for ids of topics; what else they ask needs the controller's own process. */
+    @SuppressWarnings("unchecked")
     public Controller controller() {
         Class<?>[] types = {Controller.class};
         return (Controller) Proxy.newProxyInstance(Controller.class.getClassLoader(), types, (proxy, method, arguments) ->
             switch (method.getName()) {
+                case "findTopicIds" -> topicIds((Collection<String>) arguments[1]);
+                case "findAllTopicIds" -> CompletableFuture.completedFuture(image().topics().topicNameToIdView());
                 case "isActive" -> quorum().leaderId() == config().nodeId();
                 case "waitForReadyBrokers" -> CompletableFuture.completedFuture(null);
                 case "close", "beginShutdown" -> null;
