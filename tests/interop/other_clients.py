@@ -1,7 +1,7 @@
 """Tests of other people's clients on a cluster whose controllers are Quorate: run by hand, not in CI.
 
     python tests/interop/other_clients.py librdkafka DIRECTORY 0080 0081 0115
-    python tests/interop/other_clients.py kafka-python DIRECTORY PYTHON
+    python tests/interop/other_clients.py kafka-python DIRECTORY PYTHON [TEST ...]
 
 librdkafka's directory is built (`./configure && make && make -C tests build`). PYTHON has the packages
 that kafka-python's tests need. Three controllers and three brokers of Kafka 4.3.1 run meanwhile; `--kafka`
@@ -95,7 +95,8 @@ def _kafka_python(directory: Path, scripts: Path, addresses: list[str], words: l
         "KAFKA_VERSION": "4.2.0",
         "PYTHONPATH": str(directory),
     }
-    command = [words[0], "-m", "pytest", "-v", "--tb=short", "--timeout", "60", "test/integration"]
+    python, *tests = words
+    command = [python, "-m", "pytest", "-v", "--tb=short", *(tests or ["test/integration"])]
     return subprocess.run(command, cwd=directory, env=environment).returncode
 
 
