@@ -164,11 +164,24 @@ class ControllerClients(ClientLoop[MetadataClient]):
             return
         if response is None or error_of(response) == ErrorCode.NOT_CONTROLLER:
             client.attempt += 1  # the timeout of this attempt counts no more
-            client.target = 1 + client.rng.below(self._nodes)
+            client.target = self._next_target(client)
             self._world.push(self._world.now_us + RETRY_US, self._try, client)
             return
         client.request, client.patience = None, 1
         self._think(client)
+
+    def _next_target(self, client: MetadataClient) -> int:
+        """Choose the next node after a refusal.
+
+        In the liveness phase it is the controller that the refusal names, as Kafka's clients do it:
+        where half of the nodes cannot start again, chance might not find it in time.
+        """
+        chosen = 1 + client.rng.below(self._nodes)
+        refusing = self._world.processes[client.target]
+        if self._may_begin or refusing.replica is None:
+            return chosen
+        known = refusing.core.leader.leader_id
+        return chosen if known < 0 else known
 
     def register(self, process: Process, registration: RegistrationSend) -> None:
         """A node asks the active controller to register it."""
