@@ -19,7 +19,7 @@ from quorate.base.ids import Listener, ReplicaKey, Uuid
 from quorate.embed.machine import OpaqueMachine, encode_entry
 from quorate.embed.node import EmbeddedNode
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID, encode_snapshot
-from quorate.node.controller_node import NodeInput
+from quorate.node.node_io import NodeInput
 from quorate.node.raft_rpc_outbound import api_key_of, request_to_wire, response_from_wire
 from quorate.node.requests import Call
 from quorate.raft.inputs import Answered

@@ -10,8 +10,8 @@ import importlib.util
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NAMES_SHA256 = "0fc1df069e7314f43d4142548c95faad674571183c5aeb9b87fff9906a1bfac4"
-SCENARIOS = 590
+NAMES_SHA256 = "7112c91d83192b1a0e17a9f666de6ffb1c646cefe45da69a4c98f6fd3c833e82"
+SCENARIOS = 738
 AT_LEAST_MAPPED = 0.95
 LEAST_REASON = 40
 

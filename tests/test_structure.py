@@ -6,6 +6,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Collection, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -494,3 +495,22 @@ def test_pages_wrap_at_120():
             if len(line) > PAGE_WIDTH and not line.startswith("|") and not is_indivisible:
                 long.append(f"{page}:{number}: {len(line)} characters")
     assert long == []
+
+
+IMPORTED_AS = {"prometheus-client": "prometheus_client"}
+IMPORTED_BY_SPARK = {"pandas"}
+"""Dependencies that PySpark wants before it runs our functions."""
+
+
+def test_each_dependency_is_imported():
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        project = tomllib.load(file)["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["spark"]]
+    names = {re.split(r"[\[<>=;]", text)[0] for text in wanted} - IMPORTED_BY_SPARK
+    sources = "\n".join(path.read_text() for path in SOURCES)
+    unused = [
+        name
+        for name in sorted(names)
+        if not re.search(rf"\b(?:import|from) {IMPORTED_AS.get(name, name)}\b", sources)
+    ]
+    assert unused == []

@@ -31,7 +31,7 @@ _HOT: Final = {
     "base": "check",
     "embed": "node outstanding",
     "formats": "batch batch_records batch_view files snapshot varint",
-    "node": "api_row apis controller_node describe envelope raft_rpc_inbound raft_rpc_outbound"
+    "node": "api_row apis controller_node describe envelope node_io raft_rpc_inbound raft_rpc_outbound"
     " queued_write record_parts record_writer request_limits requests write_queue",
     "raft": "*",
     "replica": "applier disk_jobs disk_worker log_reads proposals replica"

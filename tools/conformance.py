@@ -21,8 +21,8 @@ _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 _TEXT: Final = """\
 # Kafka's scenarios and our tests
 
-Kafka 4.3.1 tests its raft layer (package `org.apache.kafka.raft`) and the domains of its controller that
-are listed here with {count} named scenarios in {classes} classes. Each appears once, under the name of its
+Kafka 4.3.1 tests its raft layer (package `org.apache.kafka.raft`) and its controller. Here are {count}
+named scenarios in {classes} of its classes. Each appears once, under the name of its
 class, with the test of ours that proves the same. Where the concept does not exist in Quorate, the row gives
 the reason and the test that holds the guarantee instead. {mapped} are mapped, {left_out} do not apply.
 

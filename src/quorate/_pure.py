@@ -28,5 +28,5 @@ class SourceFinder(MetaPathFinder):
 
 
 def prefer_sources(kept: str | None = None) -> None:
-    """From now on; what is imported already stays as it is, and so does the module `kept`."""
+    """Prefer sources from now on. What is imported already stays as it is, and so does the module `kept`."""
     sys.meta_path.insert(0, SourceFinder(kept))

@@ -18,6 +18,8 @@ from quorate.wire.messages import (
     DescribeConfigsResponse,
     DescribeUserScramCredentialsResponse,
     IncrementalAlterConfigsResponse,
+    ListConfigResourcesResponse,
+    ListGroupsResponse,
 )
 
 RESULT = DescribeConfigsResponse.DescribeConfigsResult
@@ -184,6 +186,27 @@ def test_configs_of_several_brokers_as_json(quorate):
         ["of 2"],
         ["of all"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("versions", "message"),
+    [
+        ((0, 1), "The group 'g' doesn't exist and doesn't have dynamic config."),
+        ((0, 0), "Dynamic configs for group g are:"),
+    ],
+    ids=["of now", "before Kafka 4.1"],
+)
+def test_a_group_may_have_configs_where_they_cannot_be_listed(quorate, versions, message):
+    found = RESULT(resource_type=32, resource_name="g", configs=[])
+    answers = {
+        "ListGroupsRequest": [ListGroupsResponse()],
+        "ListConfigResourcesRequest": [ListConfigResourcesResponse()],
+        "DescribeConfigsRequest": [DescribeConfigsResponse(results=[found])],
+    }
+    with FakeNode(answers, {**BROKER, 74: versions}) as node:
+        node.answers["DescribeClusterRequest"] = [cluster(node)]
+        where = ("--bootstrap-server", node.address)
+        assert quorate("configs", *where, "--describe", "--group", "g").out == f"{message}\n"
 
 
 def test_a_mistyped_entity_type_gets_a_suggestion(tool):

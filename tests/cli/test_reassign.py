@@ -7,13 +7,22 @@ import pytest
 from client.fake_node import FakeNode
 from client.test_admin import BROKER, cluster
 from quorate.base.errors import ErrorCode
+from quorate.base.ids import ZERO_UUID
 from quorate.cli.flat_options import FlatToolError, JsonFileError
 from quorate.cli.tools.reassign_execute import PartitionMove, proposed_moves, topic_throttles
-from quorate.cli.tools.reassign_files import check_plan, plan_document, read_plan, read_topics
+from quorate.cli.tools.reassign_files import (
+    ReassignmentPlan,
+    check_plan,
+    plan_document,
+    read_plan,
+    read_topics,
+)
 from quorate.cli.tools.reassign_progress import progress_line
 from quorate.cli.tools.reassign_proposals import empty_brokers, place_topics
+from quorate.cli.tools.reassign_verify import partition_states
 from quorate.client.admin.log_dirs import TopicPartitionReplica
 from quorate.client.admin.reassignments import PartitionName, Reassignment
+from quorate.client.admin.topics import PartitionDescription, TopicDescription
 from quorate.controller.placement import UsableBroker
 from quorate.wire.messages import (
     AlterPartitionReassignmentsResponse,
@@ -29,6 +38,7 @@ TOPIC = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 PARTITION = TOPIC.DescribeTopicPartitionsResponsePartition
 LOG_DIR = DescribeLogDirsResponse.DescribeLogDirsResult
 MOVED = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
+ALTER_REASSIGNMENTS = 45
 ZERO, ONE = PartitionName("t", 0), PartitionName("t", 1)
 
 
@@ -232,6 +242,44 @@ def test_half_of_a_plan_is_refused(tool, broker, file):
     assert out.endswith(f"rollback\nError reassigning partition(s):\nt-1: {reason}\n")
     before = json.loads(out.splitlines()[2])
     assert [each["log_dirs"] for each in before["partitions"]] == [["/a"], ["/a"]]
+
+
+def test_an_older_broker_has_no_option_against_a_change_of_the_factor(tool, broker, file):
+    broker.versions[ALTER_REASSIGNMENTS] = (0, 0)
+    words = ("--disallow-replication-factor-change", "--reassignment-json-file", file(plan([2])))
+    code, out, _ = tool("--execute", *words)
+    assert code == 1
+    assert out.splitlines()[-2:] == [
+        "Error reassigning partition(s):",
+        "t-0: The broker does not support the AllowReplicationFactorChange option for the "
+        "AlterPartitionReassignments API. Consider re-sending the request without the option or "
+        "updating the server version",
+    ]
+
+
+def test_the_partitions_of_a_topic_are_read_once_for_a_whole_plan():
+    """The time was quadratic in the partitions of a topic."""
+    reads = []
+
+    class Partitions(tuple):
+        def __iter__(self):
+            reads.append(1)
+            return super().__iter__()
+
+    class Stub:
+        def list_partition_reassignments(self):
+            return {}
+
+        def describe_topics(self, names):
+            parts = Partitions(
+                PartitionDescription(n, 1, 0, (1,), (1,), (), None, None) for n in range(50)
+            )
+            return {name: TopicDescription(name, ZERO_UUID, False, parts) for name in names}
+
+    wanted = [(PartitionName("t", n), (1,)) for n in range(51)]
+    states, moving = partition_states(Stub(), ReassignmentPlan(wanted, {}))
+    assert not moving and len(reads) == 1
+    assert [state.current for state in states.values()] == [(1,)] * 50 + [()]
 
 
 def test_execute_throttles_first(tool, broker, file):

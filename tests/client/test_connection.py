@@ -1,6 +1,7 @@
 """One connection: version negotiation, and nodes with invalid or missing responses."""
 
 import socket
+import ssl
 
 import pytest
 
@@ -8,9 +9,12 @@ from client.fake_node import HANG_UP, SILENCE, FakeNode
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address
 from quorate.client.connection import (
+    ClientError,
+    ClientSecurity,
     ConnectError,
     Connection,
     NoResponseError,
+    SilentNodeError,
     UnsupportedVersionError,
 )
 from quorate.wire.header import encode_response
@@ -134,6 +138,24 @@ BAD_ANSWERS = {
         "sent the response to another request",
     ),
 }
+
+
+@pytest.mark.parametrize("tls", [None, ssl.create_default_context()], ids=["plaintext", "tls"])
+def test_a_silent_node_has_another_error_than_one_that_hangs_up_or_is_not_there(tls):
+    """By the kind of the error; over TLS the node is silent in the handshake."""
+
+    def failure(address):
+        with pytest.raises(ClientError) as failed:
+            Connection(address, "test", 100, ClientSecurity(tls))
+        return failed.value
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = Address(*silent.getsockname())
+        assert isinstance(failure(address), SilentNodeError)
+    assert not isinstance(failure(address), SilentNodeError)
+    if tls is None:
+        with FakeNode({"ApiVersionsRequest": [HANG_UP]}) as node:
+            assert not isinstance(failure(node.address), SilentNodeError)
 
 
 @pytest.mark.parametrize(("answer", "message"), BAD_ANSWERS.values(), ids=BAD_ANSWERS)

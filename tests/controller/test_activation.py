@@ -5,6 +5,7 @@ import random
 import pytest
 from immutables import Map
 
+from conformance.marker import kafka_guarantee, kafka_scenario
 from quorate.base.errors import QuorateError
 from quorate.base.notes import Warn
 from quorate.controller.activation import ACTIVATION, Bootstrap
@@ -46,6 +47,8 @@ def test_a_log_with_a_metadata_version_needs_nothing():
     assert list(activate(level(20)).records) == []
 
 
+@kafka_scenario("ActivationRecordsGeneratorTest", "activationMessageForEmptyLogAtMv3_6")
+@kafka_guarantee("FeatureControlManagerTest", "metadataVersion")
 def test_an_empty_log_begins_with_the_bootstrap_records_in_a_transaction():
     result = activate(bootstrap=[level(20), level(1, "group.version")])
     assert kinds(result) == ["BeginTransaction", "FeatureLevel", "FeatureLevel", "EndTransaction"]
@@ -54,8 +57,14 @@ def test_an_empty_log_begins_with_the_bootstrap_records_in_a_transaction():
     assert "writing 2 bootstrap record(s)" in result.notes[0]
 
 
-def test_without_transactions_the_bootstrap_records_are_atomic():
-    result = activate(bootstrap=[level(12)])
+@kafka_scenario(
+    "ActivationRecordsGeneratorTest",
+    "activationMessageForEmptyLog",
+    "activationMessageForEmptyLogAtMv3_4",
+)
+@pytest.mark.parametrize("metadata_version", [7, 8, 12])
+def test_without_transactions_the_bootstrap_records_are_atomic(metadata_version):
+    result = activate(bootstrap=[level(metadata_version)])
     assert (kinds(result), result.atomic) == (["FeatureLevel"], True)
 
 
@@ -73,6 +82,22 @@ def test_an_open_transaction_is_aborted():
     assert isinstance(result.notes[0], Warn)
 
 
+@kafka_scenario(
+    "ActivationRecordsGeneratorTest", "activationMessageForEmptyLogAtMv4_0WithTransactionAndElr"
+)
+def test_an_open_bootstrap_transaction_is_written_again_with_what_elr_needs():
+    begun = BeginTransactionRecord(name="Bootstrap records")
+    result = activate(begun, bootstrap=[level(23), level(1, "eligible.leader.replicas.version")])
+    assert not result.atomic
+    assert sorted(kinds(result)) == [
+        *("AbortTransaction", "BeginTransaction", "Config", "EndTransaction"),
+        *("FeatureLevel", "FeatureLevel"),
+    ]
+
+
+@kafka_scenario(
+    "ActivationRecordsGeneratorTest", "activationMessageForEmptyLogAtMv3_6WithTransaction"
+)
 def test_an_open_bootstrap_transaction_is_aborted_and_written_again():
     result = activate(BeginTransactionRecord(name="Bootstrap records"), level(20))
     assert kinds(result) == [

@@ -2,12 +2,14 @@
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from controller.cluster import BROKER, TOPIC, Cluster, directory
+from controller.test_configs import CLIENT_METRICS, GROUP, replace
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID, Uuid
 from quorate.controller.brokers import UNREGISTER_BROKER
 from quorate.controller.configs import INCREMENTAL_ALTER_CONFIGS, IncrementalAlterConfigs
-from quorate.controller.features import UPDATE_FEATURES
+from quorate.controller.features import UPDATE_FEATURES, finalized_levels
 from quorate.controller.isr import ALTER_PARTITION
 from quorate.controller.new_partitions import CREATE_PARTITIONS
 from quorate.controller.reassignments import not_listed
@@ -16,6 +18,7 @@ from quorate.controller.topics import CREATE_TOPICS
 from quorate.formats.records import (
     AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
+    FeatureLevelRecord,
     PartitionChangeRecord,
 )
 from quorate.security.acl import AclOperation, AclResource
@@ -34,7 +37,27 @@ from quorate.wire.messages import (
 
 DENIED = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
 BOTH = "You may not specify both topic name and topic id."
+TRANSACTIONS = "transaction.version"
 SUPPLIED = "The provided topic name maps to an ID that was already supplied."
+
+
+# -- AlterConfigs --------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("kind", "name", "unknown", "first"),
+    [
+        (CLIENT_METRICS, "m1", ("log.dir", "process.roles"), "process.roles"),
+        (TOPIC, "orders", ("log.dir", "process.roles"), "process.roles"),
+        (GROUP, "g1", ("retention.ms", "log.dir"), "log.dir"),
+    ],
+)
+def test_of_several_unknown_configs_the_first_one_of_a_hash_map_is_named(
+    kind, name, unknown, first
+):
+    cluster = Cluster(1)
+    cluster.create("orders", 1, 1)
+    for names in (unknown, reversed(unknown)):
+        [(_, text)] = replace(cluster, (kind, name, dict.fromkeys(names, "1")))
+        assert text.endswith(f": {first}")
 
 
 # -- DeleteTopics --------------------------------------------------------------------------------
@@ -261,6 +284,33 @@ def update(cluster, *updates, version=1):
     cls = UpdateFeaturesRequest.FeatureUpdateKey
     rows = [cls(feature=name, max_version_level=level) for name, level in updates]
     return cluster.decide(UPDATE_FEATURES, UpdateFeaturesRequest(feature_updates=rows), version)
+
+
+@kafka_scenario("FeatureControlManagerTest", "updateFeaturesErrorCases")
+def test_every_broker_must_know_the_level_of_a_feature():
+    cluster, feature = Cluster(), BrokerRegistrationRequest.Feature
+    known = feature(name="metadata.version", min_supported_version=7, max_supported_version=30)
+    others = [
+        feature(name=name, max_supported_version=1) for name in ("kraft.version", TRANSACTIONS)
+    ]
+    cluster.register(5, features=[known, *others])
+    for name, level, reason in (
+        ("group.version", 1, "Broker 5 does not support this feature."),
+        (TRANSACTIONS, 2, "Broker 5 only supports versions 0-1"),
+    ):
+        found = update(cluster, (name, level))
+        assert found.error_code == ErrorCode.INVALID_UPDATE_VERSION
+        assert found.error_message.endswith(f"version {level} for feature {name}. {reason}")
+    assert update(cluster, (TRANSACTIONS, 1)).error_code == ErrorCode.NONE
+    again = update(cluster, (TRANSACTIONS, 0))
+    assert "without setting the upgrade type" in again.error_message
+
+
+@kafka_scenario("FeatureControlManagerTest", "replayKraftVersionFeatureLevel")
+def test_a_record_does_not_say_the_kraft_version():
+    cluster = Cluster()
+    cluster.write([FeatureLevelRecord(name="kraft.version", feature_level=1)])
+    assert finalized_levels(cluster.image.features, 0) == {"metadata.version": 30}
 
 
 def test_the_result_of_each_feature_has_a_text():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from controller.cluster import SESSION_MS, TOPIC, Cluster, directory
 from controller.test_leaders import alter
 from quorate.base.errors import ErrorCode
@@ -10,9 +11,16 @@ from quorate.controller.brokers import UNREGISTER_BROKER
 from quorate.controller.directories import ASSIGN_REPLICAS_TO_DIRS
 from quorate.controller.heartbeats import BROKER_HEARTBEAT, FENCE_STALE_BROKER
 from quorate.controller.liveness import BrokerRegistered, BrokerUnregistered, Liveness
+from quorate.controller.partition_changes import (
+    LOST_DIRECTORY,
+    UNASSIGNED_DIRECTORY,
+    default_directory,
+    has_online_directory,
+)
 from quorate.controller.result import ApiError
-from quorate.formats.records import RegisterBrokerRecord
-from quorate.metadata.image import NO_LEADER, RECOVERING
+from quorate.formats.records import PartitionChangeRecord, RegisterBrokerRecord
+from quorate.formats.versions import supported_features
+from quorate.metadata.image import MIGRATING_DIRECTORY, NO_LEADER, RECOVERING, Broker
 from quorate.wire.messages import (
     AssignReplicasToDirsRequest,
     BrokerHeartbeatRequest,
@@ -30,6 +38,7 @@ def refused(call, *args, **fields):
 
 
 # -- registration --------------------------------------------------------------------------------
+@kafka_scenario("ClusterControlManagerTest", "replay", "reRegistrationAndBrokerEpoch")
 def test_a_broker_registers_fenced_with_the_next_offset_as_epoch():
     cluster = Cluster()
     offset = cluster.next_offset
@@ -37,6 +46,7 @@ def test_a_broker_registers_fenced_with_the_next_offset_as_epoch():
     assert cluster.broker(1).fenced
 
 
+@kafka_scenario("ClusterControlManagerTest", "reRegistrationAndBrokerEpoch")
 def test_the_same_incarnation_keeps_epoch_and_state():
     cluster = Cluster()
     epoch = cluster.register(1, number=7).broker_epoch
@@ -45,6 +55,11 @@ def test_the_same_incarnation_keeps_epoch_and_state():
     assert not cluster.broker(1).fenced and cluster.broker(1).rack == "new"
 
 
+@kafka_scenario(
+    "ClusterControlManagerTest",
+    "duplicateBrokerRegistrationWithActiveOldBroker",
+    "duplicateBrokerRegistrationWithInactiveBroker",
+)
 def test_another_incarnation_waits_for_the_end_of_the_session():
     cluster = Cluster(1)
     error, text = refused(cluster.register, 1)
@@ -54,6 +69,11 @@ def test_another_incarnation_waits_for_the_end_of_the_session():
     assert cluster.register(1).broker_epoch > 0
 
 
+@kafka_scenario(
+    "ClusterControlManagerTest",
+    "registrationWithIncorrectClusterId",
+    "registerWithDuplicateDirectoryId",
+)
 @pytest.mark.parametrize(
     ("fields", "error", "text"),
     [
@@ -101,15 +121,51 @@ def test_a_registration_that_is_refused(fields, error, text):
     assert 1 not in cluster.image.cluster.brokers
 
 
-def test_a_broker_that_cannot_run_a_finalized_level_is_refused():
-    cluster = Cluster(level=30)
+@kafka_scenario(
+    "ClusterControlManagerTest",
+    "registrationWithUnsupportedFeature",
+    "registrationWithUnsupportedKraftVersion",
+    "registrationWithUnsupportedMetadataVersion",
+)
+@pytest.mark.parametrize(
+    ("name", "low", "high", "level"),
+    [
+        ("metadata.version", 7, 29, 30),
+        ("kraft.version", 0, 0, 1),
+        ("eligible.leader.replicas.version", 0, 0, 1),
+    ],
+)
+def test_a_broker_that_cannot_run_a_finalized_level_is_refused(name, low, high, level):
+    cluster = Cluster(level=30, elr=True)
     feature = BrokerRegistrationRequest.Feature
-    features = [feature(name="metadata.version", min_supported_version=7, max_supported_version=29)]
-    assert refused(cluster.register, 1, features=features) == (
-        ErrorCode.UNSUPPORTED_VERSION,
-        "Unable to register because the broker does not support finalized version 30 of "
-        "metadata.version. The broker wants a version between 7 and 29, inclusive.",
+    ranges = supported_features() | {name: (low, high)}
+    text = (
+        f"Unable to register because the broker does not support finalized version {level} of "
+        f"{name}. The broker wants a version between {low} and {high}, inclusive."
     )
+    for left_out in (set(), {name} - {"metadata.version"}):  # that is the same as 0 to 0
+        features = [
+            feature(name=one, min_supported_version=least, max_supported_version=most)
+            for one, (least, most) in ranges.items()
+            if one not in left_out
+        ]
+        found = refused(cluster.register, 1, features=features)
+        assert found == (ErrorCode.UNSUPPORTED_VERSION, text)
+
+
+@kafka_scenario("ClusterControlManagerTest", "hasOnlineDir", "defaultDir")
+def test_directories_of_a_broker():
+    def broker(*directories):
+        return Broker(1, 1, ZERO_UUID, directories=directories)
+
+    one, two = directory(1), directory(1, 1)
+    for known in (one, two, UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
+        assert has_online_directory(broker(one, two), known)
+    for unknown in (directory(2), LOST_DIRECTORY):
+        assert not has_online_directory(broker(one, two), unknown)
+    assert default_directory(broker()) == MIGRATING_DIRECTORY
+    assert default_directory(broker(one)) == one
+    assert default_directory(broker(one, two)) == UNASSIGNED_DIRECTORY == default_directory(None)
 
 
 # -- heartbeats ----------------------------------------------------------------------------------
@@ -120,6 +176,21 @@ def test_a_broker_is_unfenced_once_it_has_applied_its_registration():
     waits = cluster.heartbeat(1, offset=at - 1)
     assert (waits.is_fenced, waits.is_caught_up) == (True, False)
     ready = cluster.heartbeat(1, offset=at)
+    assert (ready.is_fenced, ready.is_caught_up) == (False, True)
+
+
+def test_a_broker_that_was_fenced_has_to_apply_its_newest_registration():
+    cluster = Cluster()
+    cluster.register(1, number=1)
+    cluster.unfence(1)
+    cluster.create("a", 1, 1)
+    cluster.register(1, number=1)
+    newest = cluster.next_offset - 1
+    assert newest > cluster.broker(1).epoch
+    cluster.lose(1)
+    waits = cluster.heartbeat(1, offset=newest - 1)
+    assert (waits.is_fenced, waits.is_caught_up) == (True, False)
+    ready = cluster.heartbeat(1, offset=newest)
     assert (ready.is_fenced, ready.is_caught_up) == (False, True)
 
 
@@ -170,6 +241,7 @@ def test_unclean_election_where_the_topic_allows_it():
     assert partition.leader_recovery_state == RECOVERING
 
 
+@kafka_scenario("ClusterControlManagerTest", "replayBrokerRegistrationChangeRecord")
 def test_a_controlled_shutdown_moves_leaders_and_ends_when_the_others_know():
     cluster = Cluster(2)
     cluster.create("orders", assignments=[(1, 2)])
@@ -226,6 +298,7 @@ def test_a_replica_in_a_lost_directory_leaves_the_isr():
 
 
 # -- restarts, unregistration --------------------------------------------------------------------
+@kafka_scenario("ClusterControlManagerTest", "reRegistrationWithCleanShutdownDetection")
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_with_elr_an_unclean_restart_leaves_the_eligible_replicas(is_clean):
     cluster = Cluster(3, elr=True, file={"min.insync.replicas": "2"})
@@ -252,6 +325,20 @@ def test_an_eligible_replica_leads_when_the_isr_is_gone():
     assert (partition.leader, partition.isr, partition.elr) == (2, (2,), (1,))
 
 
+def test_a_last_known_leader_that_has_left_the_assignment_is_not_elected():
+    """Kafka's controller fails with an exception there (decision 7)."""
+    cluster = Cluster(3, elr=True, file={"min.insync.replicas": "2"})
+    topic_id = cluster.create("orders", assignments=[(1, 2)]).topic_id
+    cluster.lose(1, 2)
+    left = PartitionChangeRecord(
+        topic_id=topic_id, partition_id=0, eligible_leader_replicas=[], last_known_elr=[3]
+    )
+    cluster.write([left])
+    cluster.unfence(1)
+    assert cluster.partition("orders").leader == NO_LEADER
+
+
+@kafka_scenario("ClusterControlManagerTest", "unregister")
 def test_an_unregistered_broker_leaves_every_isr():
     cluster = Cluster(2)
     cluster.create("orders", assignments=[(1, 2)])
@@ -313,7 +400,7 @@ def test_a_new_controller_begins_anew_with_a_broker_that_was_being_fenced():
     cluster = Cluster(3, part_records=2)
     cluster.create("a", assignments=[(1, 2, 3)] * 5)
     begin_to_fence(cluster, 1)
-    cluster.liveness.activate(cluster.image.cluster, cluster.now_ms)
+    cluster.liveness.activate(cluster.image.cluster, {}, cluster.now_ms)
     assert cluster.image.cluster.brokers[1].fenced is False
     cluster.lose(1)
     assert cluster.broker(1).fenced

@@ -128,6 +128,8 @@ def test_a_nodes_own_configs(cluster):
     cluster.configure(BROKER, NODE, background_threads="3", ssl_keystore_location="/ignored")
     cluster.configure(BROKER, "", background_threads="4", num_io_threads="x", node_id="9")
     cluster.configure(BROKER, "1", background_threads="5")
+    throttle = "leader.replication.throttled.rate"
+    cluster.configure(BROKER, NODE, leader_replication_throttled_rate=" 7 ")
     found = describe(cluster, BROKER, NODE, documentation=True)
     threads = found["background.threads"]
     assert (threads.value, threads.config_source) == ("3", ConfigSource.DYNAMIC_BROKER)
@@ -143,7 +145,9 @@ def test_a_nodes_own_configs(cluster):
     of_listener = found["listener.name.x.ssl.keystore.location"]
     assert of_listener.value == "/x" and of_listener.config_type == ConfigType.STRING
     assert of_listener.read_only  # as Kafka says it, although it is not
-    assert found["unstable.api.versions.enable"].value == "true"
+    # Kafka parses what it describes of every node. What only its file or a quota sets, it shows as it is.
+    assert found["unstable.api.versions.enable"].value == "TRUE"
+    assert found[throttle].value == " 7 " and found[throttle].config_type == ConfigType.LONG
     assert "unclean.leader.election.interval.ms" not in found  # internal, and not set
     assert [name for name, _, _ in line(found["log.roll.ms"])] == ["log.roll.ms", "log.roll.hours"]
     assert found["log.roll.hours"].value == "168"

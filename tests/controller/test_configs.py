@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.marker import kafka_scenario
+from conformance.marker import kafka_guarantee, kafka_scenario
 from controller.cluster import BROKER, TOPIC, Cluster
 from quorate.base.errors import ErrorCode
 from quorate.controller.config_changes import MAX_VALUE, Operation
@@ -14,7 +14,8 @@ from quorate.controller.configs import (
 from quorate.controller.policies import PolicyViolationError
 from quorate.controller.result import ApiError
 from quorate.formats.records import ClearElrRecord, ConfigRecord
-from quorate.metadata.image import CLIENT_METRICS_RESOURCE, GROUP_RESOURCE, ConfigResource
+from quorate.metadata.image import ConfigResource
+from quorate.metadata.resource_types import CLIENT_METRICS_RESOURCE, GROUP_RESOURCE
 from quorate.wire.messages import AlterConfigsRequest, IncrementalAlterConfigsRequest
 
 LOGGER = 8
@@ -375,6 +376,7 @@ def test_a_policy_sees_what_is_altered_and_may_refuse_it():
     "replayFiltersInvalidConfigs",
     "validateAlterConfigWithInvalidExistingConfigs",
 )
+@kafka_guarantee("MetadataBatchLoaderTest", "unsupportedConfigFilteredInBatch")
 def test_a_config_of_an_older_release_does_not_hinder_a_change(cluster):
     """The image keeps it, so that it can be read and removed."""
     cluster.configure(TOPIC, "orders", message_format_version="2.8", retention_ms="5")

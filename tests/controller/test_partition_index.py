@@ -5,10 +5,13 @@ import random
 import pytest
 from immutables import Map
 
+from conformance.marker import kafka_scenario
+from controller.cluster import Cluster
 from controller.test_head import Log, encoded
 from controller.test_random_clusters import Requests
 from quorate.base.ids import OffsetAndEpoch, Uuid
 from quorate.controller.partition_index import PartitionIndex
+from quorate.controller.replicas import eligible_on, in_sync_on, leaderless
 from quorate.formats.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -159,3 +162,56 @@ def test_a_topic_with_more_partitions_on_a_broker_than_two_bytes_count():
     assert index.content() == rebuilt(after).content() != rebuilt(topics).content()
     index.advance(after, Topics(), {topic.id: set()})
     assert index.content() == PartitionIndex().content() and list(index.topics_of(1)) == []
+
+
+# -- what it answers -----------------------------------------------------------------------------
+def names(places):
+    return {(place.topic.name, place.partition_id) for place in places}
+
+
+def changed(cluster, topic, index, **fields):
+    topic_id = cluster.image.topics.named(topic).id
+    cluster.write([PartitionChangeRecord(topic_id=topic_id, partition_id=index, **fields)])
+
+
+@kafka_scenario("BrokersToIsrsTest", "iterator")
+def test_the_partitions_that_have_a_broker_in_sync():
+    cluster = Cluster(5)
+    assert names(in_sync_on(cluster.head, 1)) == set()
+    cluster.create("a", assignments=[(1, 2, 3)])
+    cluster.create("b", assignments=[(4, 2, 3), (4, 2, 3)])
+    assert names(in_sync_on(cluster.head, 1)) == {("a", 0)}
+    assert names(in_sync_on(cluster.head, 2)) == {("a", 0), ("b", 0), ("b", 1)}
+    assert names(in_sync_on(cluster.head, 4)) == {("b", 0), ("b", 1)}
+    assert names(in_sync_on(cluster.head, 5)) == set()
+    changed(cluster, "b", 1, isr=[4, 3])
+    assert names(in_sync_on(cluster.head, 2)) == {("a", 0), ("b", 0)}
+
+
+@kafka_scenario("BrokersToIsrsTest", "leadersOnlyIterator", "noLeader")
+def test_whom_a_broker_leads_and_what_has_no_leader():
+    cluster = Cluster(4)
+    cluster.create("a", assignments=[(1, 2, 3)])
+    cluster.create("b", assignments=[(4, 2, 3)])
+    index = cluster.head.index
+    assert [index.leads(broker) for broker in (1, 2, 4)] == [1, 0, 1]
+    changed(cluster, "a", 0, leader=2)
+    assert [index.leads(broker) for broker in (1, 2, 4)] == [0, 1, 1]
+    assert names(leaderless(cluster.head)) == set()
+    changed(cluster, "a", 0, leader=-1)
+    assert index.leads(2) == 0 and names(leaderless(cluster.head)) == {("a", 0)}
+
+
+@kafka_scenario("BrokerToElrsTest", "iterator")
+def test_the_partitions_for_which_a_broker_is_eligible():
+    cluster = Cluster(4, elr=True)
+    assert names(eligible_on(cluster.head, 1)) == set()
+    cluster.create("a", assignments=[(1, 2, 3)])
+    cluster.create("b", assignments=[(4, 2, 3), (3, 2, 1)])
+    changed(cluster, "a", 0, isr=[1], eligible_leader_replicas=[2, 3])
+    changed(cluster, "b", 0, isr=[4], eligible_leader_replicas=[2])
+    assert names(eligible_on(cluster.head, 1)) == set()
+    assert names(eligible_on(cluster.head, 2)) == {("a", 0), ("b", 0)}
+    assert names(eligible_on(cluster.head, 3)) == {("a", 0)}
+    changed(cluster, "b", 1, isr=[3], eligible_leader_replicas=[1, 2])
+    assert names(eligible_on(cluster.head, 2)) == {("a", 0), ("b", 0), ("b", 1)}

@@ -15,7 +15,8 @@ from quorate.controller.connection_rates import (
 )
 from quorate.controller.rates import MAX_ENTRIES, Average, Rate, make_room
 from quorate.controller.request_quotas import RequestQuotas
-from quorate.metadata.image import BROKER_RESOURCE, ConfigResource, Image
+from quorate.metadata.image import ConfigResource, Image
+from quorate.metadata.resource_types import BROKER_RESOURCE
 from quorate.metadata.settings import quota_entity
 
 SECOND_NS = 1_000_000_000

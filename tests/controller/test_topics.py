@@ -13,7 +13,8 @@ from quorate.controller.result import ApiError
 from quorate.controller.topic_deletion import DELETE_TOPICS
 from quorate.controller.topics import CREATE_TOPICS
 from quorate.formats.records import AccessControlEntryRecord
-from quorate.metadata.image import TOPIC_RESOURCE, ConfigResource
+from quorate.metadata.image import ConfigResource
+from quorate.metadata.resource_types import TOPIC_RESOURCE
 from quorate.security.acl import AclOperation, AclResource
 from quorate.security.authorizer import (
     ALLOW,
@@ -275,6 +276,7 @@ def test_validate_only_answers_alike_and_writes_nothing():
 
 
 # -- placement -----------------------------------------------------------------------------------
+@kafka_scenario("ClusterControlManagerTest", "placeReplicas")
 def test_leaders_and_replicas_are_spread_evenly():
     cluster = Cluster(6)
     cluster.create("orders", 60, 3)

@@ -56,6 +56,8 @@ def canonical(value: Any, side: Side, field: str = "") -> Any:
         if value == _DENIED_TEXT or _DENIED.search(value):
             return None
         value = _RANGE.sub("7-30", value)
+        value = value.replace(side.node.address, "<its address>")
+        value = value.replace(str(side.node.directory), "<its directory>")
         return _WORD.sub(lambda found: _word(found[0], side), value)
     if isinstance(value, int) and not isinstance(value, bool):
         return _number(value, side, field)

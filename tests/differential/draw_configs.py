@@ -12,7 +12,9 @@ from quorate.config_definitions.definition import (
     group_configs,
 )
 from quorate.config_definitions.definition import topic_configs as topic_definitions
-from quorate.metadata.image import (
+from quorate.formats.versions import KRAFT_VERSION
+from quorate.metadata.resource_types import (
+    BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
@@ -68,6 +70,15 @@ _CLIENT_LISTS = (
 )
 _QUOTA_KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
 SET, DELETE, APPEND, SUBTRACT = range(4)
+UPGRADE = 1
+_NODES = ("1", "1", "1", "2", "99", "", "x")
+"""Names of nodes; the controller is number 1."""
+_OWN = (
+    *("node.id", "log.dirs", "log.dir", "process.roles", "controller.quorum.voters"),
+    *("leader.replication.throttled.rate", "follower.replication.throttled.rate"),
+    *("replica.alter.log.dirs.io.max.bytes.per.second", "broker.session.timeout.ms"),
+)
+"""Configs of a node that its file sets, or that only a broker follows."""
 _TYPES = (TOPIC_RESOURCE, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE)
 _ONLY_4_4 = {"group.assignor.offload", "cordoned"}
 
@@ -127,7 +138,7 @@ def topic_configs(draw: Draw, most: int) -> list[tuple[str, str | None]]:
 
 
 def _resource(draw: Draw) -> tuple[int, str]:
-    kind = draw.usually(0.97, draw.one(_TYPES), (0, 1, 3, 64, 99))
+    kind = draw.usually(0.96, draw.one(_TYPES), (0, 1, 3, BROKER_LOGGER_RESOURCE, 64, 99))
     if kind == TOPIC_RESOURCE:
         return kind, draw.topic()
     if kind == BROKER_RESOURCE:
@@ -143,7 +154,9 @@ def _resource(draw: Draw) -> tuple[int, str]:
 def _name(draw: Draw, resource_type: int) -> str:
     known = definitions(resource_type)
     if draw.chance(0.03):
-        return draw.one(("no.such.config", "", "node.id", "log.dirs", "num.partitions"))
+        return draw.one(("no.such.config", "", "num.partitions"))
+    if draw.chance(0.03):
+        return draw.one(_OWN)
     favourites = [name for name in FAVOURITES if name in known]
     if favourites and draw.chance(0.4):
         return draw.one(favourites)
@@ -234,9 +247,13 @@ def describe(draw: Draw) -> Draft:
     """Named configs of a resource, or all of a topic, a group or a subscription."""
     cls = DescribeConfigsRequest
     kind, resource = _resource(draw)
+    if kind == BROKER_LOGGER_RESOURCE:
+        resource = "x"  # the controller's own loggers are of other names
     names: list[str] | None = sorted(
         {_name(draw, kind) if kind in _TYPES else "x" for _ in range(draw.rng.randint(1, 4))}
     )
+    if draw.chance(0.1):
+        kind, resource, names = BROKER_RESOURCE, draw.one(_NODES), draw.some(_OWN, 3)
     if kind != BROKER_RESOURCE and draw.chance(0.3):
         names = None
     message = cls(
@@ -320,5 +337,8 @@ def update_features(draw: Draw) -> Draft:
                 upgrade_type=draw.usually(0.97, draw.one((1, 1, 2, 3)), (0, 4)),
             )
         )
+    raised = [row for row in rows if row.feature == KRAFT_VERSION and row.upgrade_type == UPGRADE]
+    if raised:  # alone: Kafka raises it also where it refuses another feature (decision 7)
+        rows = raised[:1]
     message = cls(feature_updates=draw.often_twice(rows), validate_only=draw.chance(0.3))
     return Draft(lambda side: message, version=draw.one((1, 2)))

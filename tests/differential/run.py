@@ -29,8 +29,12 @@ from quorate.wire.schema import Message
 CLOSED: Final = "<the connection was closed>"
 _PATIENCE_S = 5.0
 """How long a read of Java's may lag: its caches follow the log on threads of their own."""
-_KAFKAS_FAULTS: Final = ("existed in isrMembers, but not in the topics map",)
-"""Its indexes of directories and of eligible replicas keep removed topics (decision 7)."""
+_KAFKAS_FAULTS: Final = (
+    "existed in isrMembers, but not in the topics map",
+    "is not assigned to this partition.",
+)
+"""Its indexes of directories and of eligible replicas keep removed topics; the last known leader may
+have left the assignment (decision 7)."""
 _LINES: Final = 12
 """Of one difference."""
 _ACL_KEYS: Final = (30, 31)

@@ -12,7 +12,7 @@ import pytest
 from embed.test_guarantees import Journal, Trio, free_address, run, until
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
-from quorate.embed import Member, create, first_start
+from quorate.embed import Member, MemberStoppedError, create, first_start
 from quorate.embed.first_start import is_unconfirmed
 from server.hosts import name_of, silent_host
 
@@ -127,6 +127,53 @@ def test_a_lone_founder_that_lost_its_disk_learns_of_its_cluster_from_a_contact(
                 await found_alone_anew(tmp_path, places, contacts)
         for member in others:
             await member.stop()
+
+    run(scenario)
+
+
+def test_a_lone_founder_whose_contacts_are_all_away_does_not_start(tmp_path):
+    """The cluster may live: nobody can say whether the founder has run before."""
+
+    async def scenario():
+        places, members = await grown(tmp_path, (1, 2))
+        for member in members.values():
+            await member.stop(0)
+        with pytest.raises(QuorateError, match=f"no contact answers .*{places[2]}"):
+            await found_alone_anew(tmp_path, places, (places[1], places[2]))
+
+    run(scenario)
+
+
+def test_a_lone_founder_that_is_founded_again_is_another_replica(tmp_path, caplog):
+    """It leads a quorum of its own. No entry of it ever stands in a log of the living one."""
+
+    async def scenario():
+        places, members = await grown(tmp_path, (1, 2, 3))
+        for i in range(3):
+            await members[1].propose(b"before %d" % i)
+        old = members[1].key
+        for member in members.values():
+            await member.stop(0)
+        lost = await found_alone_anew(tmp_path, places, ())
+        await until(lambda: lost.leads)
+        await lost.propose(b"in a quorum of its own")
+        assert lost.key != old
+        journals = {i: Journal() for i in (2, 3)}
+        living = [
+            await Member.start(tmp_path / str(i), journals[i], places[i], settings=QUICK)
+            for i in journals
+        ]
+        await until(lambda: any(member.leads for member in living))
+        leader = next(member for member in living if member.leads)
+        await leader.propose(b"after")
+        expected = [b"before 0", b"before 1", b"before 2", b"after"]
+        await until(lambda: all(journal.entries == expected for journal in journals.values()))
+        named = f"voter {old} at {places[1]} has another directory id"
+        await until(lambda: any(named in record.message for record in caplog.records))
+        with pytest.raises(MemberStoppedError, match="founded again on an empty disk"):
+            await lost.wait_stopped()
+        for member in living:
+            await member.stop(0)
 
     run(scenario)
 

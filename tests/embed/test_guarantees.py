@@ -15,6 +15,8 @@ from quorate.embed import (
     NotLeaderError,
     create,
 )
+from quorate.formats.files import snapshot_name
+from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID
 from quorate.server.app import open_storage
 
 
@@ -209,7 +211,8 @@ def test_a_snapshot_may_have_empty_chunks(tmp_path):
             for n in range(20):
                 await member.propose(b"" if n % 2 else b"x" * 50)
             partition = tmp_path / "1" / "__cluster_metadata-0"
-            await until(lambda: list(partition.glob("*-0000000001.checkpoint")))
+            initial = partition / snapshot_name(BOOTSTRAP_SNAPSHOT_ID)
+            await until(lambda: set(partition.glob("*.checkpoint")) > {initial})
             before = list(trio.journals[1].entries)
             await member.stop()
             await trio.start(1)

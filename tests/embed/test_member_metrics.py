@@ -49,7 +49,8 @@ def test_a_member_serves_metrics_and_health(tmp_path):
             assert metrics["kafka_server_raft_metrics_append_records_total",] >= 10
             assert metrics["quorate_commit_seconds_count",] >= 10
             assert metrics["quorate_disk_sync_seconds_count",] > 0
-            await until(lambda: list(tmp_path.glob("1/__cluster_metadata-0/*1.checkpoint")))
+            partition = tmp_path / "1" / "__cluster_metadata-0"
+            await until(lambda: len(list(partition.glob("*.checkpoint"))) > 1)
         with pytest.raises(OSError):
             await ask(pages, "/metrics")
         async with await Member.start(tmp_path / "1", Journal(), listen, metrics=pages) as member:

@@ -8,6 +8,9 @@ DATA = Path(__file__).parent.parent / "data" / "kafka-4.3.1"
 VERSIONS = DATA.with_name("kafka-4.3.1-versions")
 """What it wrote at older metadata versions; by tools/record_versions.py."""
 
+TOPICS = DATA.with_name("kafka-4.3.1-topics")
+"""The partitions of a broker's internal topics; by tools/record_broker_logs.py."""
+
 
 def named(*names: str) -> list[Path]:
     """Every sample file with one of these names or patterns."""

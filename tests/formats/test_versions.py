@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from quorate.formats.versions import (
     DEFAULT,
     FEATURES,
@@ -122,6 +123,7 @@ def test_no_default_comes_before_its_dependencies() -> None:
             item.check(levels.get(name, 0), levels)
 
 
+@kafka_scenario("ClusterControlManagerTest", "registerBrokerRecordVersion")
 @pytest.mark.parametrize(
     ("name", "versions"),
     [

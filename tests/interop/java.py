@@ -32,6 +32,9 @@ FEATURES = "org.apache.kafka.tools.FeatureCommand"
 KAFKA_4_3 = "4.3.1"
 KAFKA_4_4 = "4.4.0"
 """The releases that the Makefile downloads."""
+KAFKA_4_0 = "4.0.1"
+KAFKA_4_1 = "4.1.1"
+"""Releases that only older_servers.py uses."""
 
 QUICK_JVM = (
     *("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),

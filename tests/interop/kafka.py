@@ -23,6 +23,8 @@ from kio.schema.errors import ErrorCode
 from interop.java import (
     DUMP_LOG,
     FEATURES,
+    KAFKA_4_0,
+    KAFKA_4_1,
     KAFKA_4_4,
     METADATA_QUORUM,
     STORAGE,
@@ -69,9 +71,19 @@ class JavaNode44(JavaNode):
     release = KAFKA_4_4
 
 
+class JavaNode41(JavaNode):
+    release = KAFKA_4_1
+
+
+class JavaNode40(JavaNode):
+    release = KAFKA_4_0
+
+
 KINDS: Mapping[str, type[Node]] = {
     "java": JavaNode,
     "java-4.4": JavaNode44,
+    "java-4.1": JavaNode41,
+    "java-4.0": JavaNode40,
     "quorate": QuorateNode,
 }
 
@@ -114,6 +126,7 @@ class Quorum:
         self.acknowledged: list[str] = []
         """The names of all records that a leader has confirmed, for the loss check at the end."""
         self._made_up = 1000
+        self.broker_class: type[JavaNode] = JavaNode
         for node_id, kind in kinds.items():
             self.nodes[node_id] = node_class(kind)(node_id, root / f"node{node_id}")
         self.founders = list(self.nodes.values())
@@ -207,7 +220,7 @@ class Quorum:
                 "share.coordinator.state.topic.min.isr",
             )
         }
-        node = JavaNode(node_id, self.root / f"node{node_id}", one, roles="broker")
+        node = self.broker_class(node_id, self.root / f"node{node_id}", one, roles="broker")
         node.jvm = jvm
         self._configure(node)
         node.config.update(config or {})

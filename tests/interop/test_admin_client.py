@@ -54,6 +54,12 @@ def quorum(request, tmp_path_factory):
 
 
 @pytest.fixture
+def metadata_level():
+    """Of the cluster: 4.3-IV0."""
+    return 30
+
+
+@pytest.fixture
 def admin(quorum):
     """Open a client of the controllers, or of the brokers; all are closed at the end."""
     made = []
@@ -98,13 +104,13 @@ def test_brokers_are_no_controllers_and_controllers_no_brokers(admin):
     "describeMetadataQuorum",
 )
 @pytest.mark.parametrize("way", WAYS)
-def test_descriptions(quorum, admin, way):
+def test_descriptions(quorum, admin, metadata_level, way):
     client = admin(way)
     found = client.describe_cluster()
     assert found.cluster_id == quorum.cluster_id
     assert set(found.nodes) == {CONTROLLER if way == "controllers" else BROKER}
     assert client.describe_quorum().leader_id == CONTROLLER
-    assert client.describe_features().finalized["metadata.version"] >= 30
+    assert client.describe_features().finalized["metadata.version"] >= metadata_level
     [node] = client.api_versions()
     assert (node.error, {3, 60} & {api.key for api in node.apis}) == (
         None,

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
+from conformance.marker import kafka_scenario
 from metadata.image_strategies import calm, images, metadata_versions
 from quorate.base.ids import OffsetAndEpoch, Uuid
 from quorate.formats import records as r
@@ -36,6 +37,7 @@ ID = Uuid(bytes(15) + b"\x07")
 DIRECTORY = Uuid(bytes(15) + b"\x09")
 
 
+@kafka_scenario("ClusterControlManagerTest", "registrationsToRecords")
 @calm
 @given(images())
 def test_replaying_the_records_of_an_image_gives_it_again(image):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from quorate.base.errors import InvariantError
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats import records as r
@@ -55,6 +56,9 @@ def test_a_batch_is_seen_when_it_is_whole():
     assert log.loader.published.provenance.snapshot_id == OffsetAndEpoch(3, 2)
 
 
+@kafka_scenario(
+    "MetadataBatchLoaderTest", "alignedTransactionBatches", "oneTransactionInMultipleBatches"
+)
 def test_a_transaction_is_seen_when_it_ends():
     log = Log()(quota(1))
     log(BEGIN, quota(2))
@@ -65,6 +69,16 @@ def test_a_transaction_is_seen_when_it_ends():
     log(END, epoch=2)
     assert log.seen == (3, 4, 2, 400, True)
     assert log.loader.transaction is None
+
+
+@kafka_scenario(
+    "MetadataBatchLoaderTest", "singletonBeginAndEnd", "transactionAlignmentOnBatchBoundary"
+)
+def test_the_marks_of_a_transaction_may_stand_alone():
+    log = Log()(quota(1))
+    for batch in (BEGIN, quota(2)):
+        assert log(batch).seen == (1, 0, 1, 0, True)
+    assert log(END).seen == (2, 3, 1, 300, True)
 
 
 def test_an_aborted_transaction_leaves_nothing():
@@ -82,6 +96,11 @@ def test_what_precedes_a_begin_in_its_batch_is_seen_but_is_no_place_for_a_snapsh
     assert log.seen == (2, 3, 1, 300, True)
 
 
+@kafka_scenario(
+    "MetadataBatchLoaderTest",
+    "multipleTransactionsInOneBatch",
+    "multipleTransactionsInOneBatchesWithNoOp",
+)
 def test_transactions_follow_each_other_within_a_batch():
     log = Log()(BEGIN, quota(1), END, quota(2), BEGIN, quota(3))
     assert log.seen == (2, 3, 1, 0, False)
@@ -89,6 +108,12 @@ def test_transactions_follow_each_other_within_a_batch():
     assert log.seen == (2, 6, 1, 600, True)
 
 
+@kafka_scenario(
+    "MetadataBatchLoaderTest",
+    "unexpectedBeginTransaction",
+    "unexpectedEndTransaction",
+    "unexpectedAbortTransaction",
+)
 @pytest.mark.parametrize(
     ("first", "second", "words"),
     [

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from conformance.marker import kafka_scenario
+from conformance.marker import kafka_guarantee, kafka_scenario
 from node.world import LISTENER, World
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid
@@ -12,7 +12,7 @@ from quorate.controller.activation import Bootstrap
 from quorate.controller.context import ControllerConfig
 from quorate.formats.records import ConfigRecord, FeatureLevelRecord, encode_record
 from quorate.node.apis import served
-from quorate.node.controller_node import NodeEffects
+from quorate.node.node_io import NodeEffects
 from quorate.node.requests import Call
 from quorate.wire.codec import encode
 from quorate.wire.header import WireRequest, decode_response, encode_request
@@ -217,6 +217,7 @@ def test_a_registration_without_an_address_is_refused(world, change):
     assert 9 not in world.active.image.cluster.controllers
 
 
+@kafka_scenario("ClusterControlManagerTest", "registerControlWithUnsupportedMetadataVersion")
 def test_registration_needs_a_metadata_version_that_knows_it():
     world = World(bootstrap=bootstrap(metadata_version=14))
     world.run_until(lambda: world.active and world.active.image.features.metadata_version)
@@ -246,6 +247,14 @@ def levels_of(world):
     return int(features.metadata_version), dict(features.levels)
 
 
+@kafka_scenario(
+    "FeatureControlManagerTest",
+    "updateFeatures",
+    "replay",
+    "replayRecords",
+    "canUpgradeToHigherVersion",
+)
+@kafka_scenario("FeatureControlManagerTest", "applyMetadataVersionChangeRecord")
 def test_levels_go_up_together(world):
     request = update(("metadata.version", 24, UP), ("transaction.version", 2, UP))
     assert world.ask(world.active.node_id, request).error_code == ErrorCode.NONE
@@ -277,6 +286,7 @@ def test_validate_only_changes_nothing(world):
     assert levels_of(world)[0] == 20
 
 
+@kafka_scenario("FeatureControlManagerTest", "createFeatureLevelRecords")
 def test_a_feature_goes_down_when_it_is_said_to(world):
     request = update(("group.version", 0, SAFE))
     assert world.ask(world.active.node_id, request).error_code == ErrorCode.NONE
@@ -293,15 +303,29 @@ def test_version_0_cannot_downgrade_a_feature(world):
     assert levels_of(world)[1] == {"group.version": 1}
 
 
+@kafka_scenario("FeatureControlManagerTest", "canUseSafeDowngradeIfMetadataDidNotChange")
 def test_the_metadata_version_goes_down_where_no_metadata_is_lost(world):
     request = update(("metadata.version", 18, SAFE))
     assert world.ask(world.active.node_id, request).error_code == ErrorCode.NONE
     assert levels_of(world)[0] == 18
 
 
+@kafka_scenario(
+    "FeatureControlManagerTest",
+    "updateFeatures",
+    "cannotDowngradeToHigherVersion",
+    "cannotUnsafeDowngradeToHigherVersion",
+    "cannotUpgradeToLowerVersion",
+    "cannotUseSafeDowngradeIfMetadataChanged",
+    "unsafeDowngradeIsTemporarilyDisabled",
+    "cannotDowngradeBeforeMinimumKraftVersion",
+)
+@kafka_guarantee("FeatureControlManagerTest", "canUseUnsafeDowngradeIfMetadataChanged")
 @pytest.mark.parametrize(
     ("change", "why"),
     [
+        (("metadata.version", 6, UNSAFE), "only supports versions 7-33"),
+        (("metadata.version", 21, UNSAFE), "downgrade to a newer version"),
         (("metadata.version", 99, UP), "only supports versions 7-33"),
         (("metadata.version", 18, UP), "without setting the upgrade type"),
         (("metadata.version", 16, SAFE), "might delete metadata"),
@@ -335,6 +359,7 @@ def min_insync(broker, value):
 
 
 @kafka_scenario("ConfigurationControlManagerTest", "maybeGenerateElrSafetyRecords", "elrUpgrade")
+@kafka_scenario("FeatureControlManagerTest", "upgradeElrFeatureLevel")
 @pytest.mark.parametrize(("of_all", "then"), [(None, "1"), ("2", "2")])
 def test_with_eligible_leader_replicas_all_brokers_need_as_many_in_sync(of_all, then):
     """As Kafka's controller: the cluster gets its own min.insync.replicas, a broker loses its."""
@@ -367,6 +392,17 @@ def test_a_voter_that_never_registered_may_not_know_the_level():
     world.run_until(lambda: len(world.active.image.cluster.controllers) == 2)
     answer = world.ask(world.active.node_id, update(("metadata.version", 21, UP)))
     assert f"controller {absent} has not registered" in answer.error_message
+
+
+def test_no_kraft_version_is_raised_where_another_feature_is_refused(world):
+    """Kafka raises it (decision 7). It comes first: the order is that of a Java hash map."""
+    answer = world.ask(
+        world.active.node_id, update(("kraft.version", 1, UP), ("share.version", 1, UNSAFE))
+    )
+    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert "share.version. Can't downgrade to a newer version." in answer.error_message
+    world.run(1_000)
+    assert world.active.core.voters.kraft_version == 0
 
 
 def test_kraft_version_is_upgraded_in_the_log(world):

@@ -8,7 +8,8 @@ from conformance.marker import kafka_scenario
 from node.world import World
 from quorate.base.errors import ErrorCode
 from quorate.controller.config_changes import Operation
-from quorate.metadata.image import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, ConfigResource
+from quorate.metadata.image import ConfigResource
+from quorate.metadata.resource_types import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE
 from quorate.server.logs import LOGGERS, PythonLoggers
 from quorate.wire.messages import IncrementalAlterConfigsRequest
 

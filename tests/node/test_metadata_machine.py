@@ -78,6 +78,14 @@ def test_no_full_collection_visits_the_image_while_it_grows():
     assert found == []
 
 
+def test_what_a_snapshot_is_written_from_is_no_work_for_the_collector():
+    machine, frozen = MetadataMachine(owns_process=True), gc.get_freeze_count()
+    apply_log(machine)
+    assert list(machine.freeze())
+    assert gc.get_freeze_count() > frozen
+    gc.unfreeze()
+
+
 def test_a_process_of_others_keeps_its_garbage_collector():
     # A world of the simulator would never be freed, and a thousand fill the memory.
     machine, frozen = MetadataMachine(), gc.get_freeze_count()

@@ -1,16 +1,32 @@
 """Simulated brokers on three controllers in memory: the life of a broker, and of the controllers."""
 
+from itertools import groupby
+
 import pytest
 
-from node.world import Node, World
+from conformance.marker import kafka_scenario
+from node.test_controllers_together import quota, records_of
+from node.world import Node, World, snapshots_of
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Listener, Uuid
 from quorate.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState
 from quorate.controller.activation import Bootstrap
-from quorate.formats.records import FeatureLevelRecord, encode_record
+from quorate.formats.records import (
+    ClientQuotaRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+    encode_record,
+)
 from quorate.formats.versions import supported_features
 from quorate.metadata.image import NO_LEADER
-from quorate.wire.messages import AlterClientQuotasRequest, CreateTopicsRequest
+from quorate.replica.snapshot_policy import SnapshotPolicy
+from quorate.wire.messages import (
+    AlterClientQuotasRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    CreateTopicsRequest,
+)
 
 LEVEL = FeatureLevelRecord(name="metadata.version", feature_level=30)
 
@@ -117,6 +133,29 @@ def test_a_broker_that_falls_silent_is_fenced_and_comes_back(world, brokers):
     brokers.run_until(brokers.all_in(BrokerState.RUNNING))
 
 
+def test_a_write_waits_for_one_part_of_a_fencing_at_most():
+    most, count = 4, 60  # records
+    world = World(bootstrap=Bootstrap((encode_record(LEVEL, 0),)), part_records=most)
+    brokers = Brokers(world, 3)
+    brokers.run_until(brokers.all_in(BrokerState.RUNNING))
+    topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=count, replication_factor=3)
+    world.ask(world.active.node_id, CreateTopicsRequest(topics=[topic]))
+    del brokers.brokers[10]
+    brokers.run_until(lambda: any(10 not in p.isr for p in partitions(world.active)))
+    number = 0
+    while not world.active.image.cluster.brokers[10].fenced:
+        number += 1
+        answer = world.call(world.active.node_id, quota(f"user{number}", 1.0))
+        brokers.run_until(lambda answer=answer: answer)
+    written = [
+        type(record)
+        for _, record in records_of(world.active)
+        if isinstance(record, PartitionChangeRecord | ClientQuotaRecord)
+    ]
+    rows = [len(list(row)) for kind, row in groupby(written) if kind is PartitionChangeRecord]
+    assert sum(rows) == count and max(rows) <= most
+
+
 def test_a_controlled_shutdown_ends_and_leaves_no_leadership(world, brokers):
     broker = brokers.brokers[11]
     broker.begin_shutdown(world.now_ms)
@@ -137,6 +176,65 @@ def test_a_new_active_controller_keeps_the_brokers(world, brokers):
     assert brokers.all_in(BrokerState.RUNNING)()
     assert {b: broker.epoch for b, broker in brokers.brokers.items()} == epochs
     assert [p.leader_epoch for p in partitions(world.active)] == led
+
+
+def registration(broker_id):
+    cls = BrokerRegistrationRequest
+    return cls(
+        broker_id=broker_id,
+        cluster_id="world",
+        incarnation_id=Uuid(bytes([9]) * 16),
+        listeners=[cls.Listener(name="PLAINTEXT", host="b", port=9092)],
+        features=[
+            cls.Feature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in supported_features().items()
+        ],
+        log_dirs=[Uuid(bytes([5]) * 16)],
+    )
+
+
+@kafka_scenario("ClusterControlManagerTest", "replayRegisterBrokerRecord")
+@pytest.mark.parametrize("from_snapshot", [False, True])
+def test_a_new_active_controller_knows_where_a_broker_registered(from_snapshot):
+    """The newest registration lies above the broker's epoch, in the log or within a snapshot."""
+    policy = SnapshotPolicy(max_bytes=1) if from_snapshot else None
+    world = World(bootstrap=Bootstrap((encode_record(LEVEL, 0),)), policy=policy)
+    world.run_until(lambda: world.active)
+    first = world.ask(world.active.node_id, registration(10))
+    world.ask(world.active.node_id, quota("a", 1.0))
+    again = world.ask(world.active.node_id, registration(10))
+    assert (again.error_code, again.broker_epoch) == (0, first.broker_epoch)
+    if from_snapshot:  # it does not say at which offset: the last one counts that it holds
+        needed = restart_all(world)
+    else:
+        written = [o for o, r in records_of(world.active) if isinstance(r, RegisterBrokerRecord)]
+        needed = written[-1]
+        world.crash(world.active.node_id)
+        world.run_until(lambda: world.active)
+    assert needed > again.broker_epoch
+
+    def heartbeat(offset):
+        request = BrokerHeartbeatRequest(
+            broker_id=10, broker_epoch=again.broker_epoch, current_metadata_offset=offset
+        )
+        found = world.ask(world.active.node_id, request)
+        return found.is_fenced, found.is_caught_up
+
+    assert heartbeat(needed - 1) == (True, False)
+    assert heartbeat(needed) == (False, True)
+
+
+def restart_all(world):
+    """Returns the last offset of the snapshot from which the new active controller has started."""
+    end = world.active.core.log_end.offset
+    world.run_until(lambda: all(snapshots_of(n)[-1].offset >= end for n in world.nodes.values()))
+    ends = {n: snapshots_of(node)[-1].offset for n, node in world.nodes.items()}
+    for node_id in world.nodes:
+        world.crash(node_id)
+    for node_id in world.nodes:
+        world.start(node_id)
+    world.run_until(lambda: world.active)
+    return ends[world.active.node_id] - 1
 
 
 def test_the_index_of_a_standby_is_that_of_the_active_controller(world, brokers):

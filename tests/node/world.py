@@ -14,9 +14,10 @@ from typing import Any
 from quorate.base.ids import Listener, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.controller.activation import Bootstrap
 from quorate.controller.context import ControllerConfig
-from quorate.node.controller_node import ControllerNode, NodeEffects, NodeInput, Registered
+from quorate.node.controller_node import ControllerNode
 from quorate.node.feature_guard import FeatureGuard
 from quorate.node.metadata_machine import MetadataMachine
+from quorate.node.node_io import NodeEffects, NodeInput, Registered
 from quorate.node.raft_rpc_outbound import api_key_of, request_to_wire, response_from_wire
 from quorate.node.registration import Registrant
 from quorate.node.requests import Call

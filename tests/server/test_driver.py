@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from quorate.base.ids import Address, LeaderAndEpoch, ReplicaKey, Uuid
-from quorate.node.controller_node import NodeEffects
+from quorate.node.node_io import NodeEffects
 from quorate.node.requests import Call
 from quorate.raft.inputs import Shutdown
 from quorate.raft.messages import FetchRequest

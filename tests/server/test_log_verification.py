@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from quorate.base.ids import Listener, ReplicaKey, Uuid
-from quorate.node.controller_node import NodeEffects
+from quorate.node.node_io import NodeEffects
 from quorate.raft.values import RaftConfig, Voter
 from quorate.replica.replica import Replica
 from quorate.server.driver import Driver

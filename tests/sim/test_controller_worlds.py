@@ -16,7 +16,7 @@ from quorate.controller.liveness import Liveness, LivenessChange
 from quorate.controller.partition_changes import PartitionTarget
 from quorate.controller.partition_index import PartitionIndex
 from quorate.metadata.image import Partition
-from quorate.node.controller_node import NodeEffects
+from quorate.node.node_io import NodeEffects
 from quorate.node.write_queue import WriteQueue
 from quorate.sim.plan.draw import draw
 from quorate.sim.plan.draw_controllers import CONTROLLERS, draw_controllers

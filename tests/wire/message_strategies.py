@@ -8,6 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from quorate.formats.topics.groups import ConsumerGroupMemberMetadataValue
+from quorate.formats.topics.other_groups import StreamsGroupMetadataValue
 from quorate.wire.messages import DefaultPrincipalData
 from quorate.wire.messages.headers import RequestHeader, ResponseHeader
 from quorate.wire.registry import APIS
@@ -28,6 +30,11 @@ def all_messages() -> list[type[Message]]:
     """Every message class of the wire layer."""
     apis = [cls for api in APIS.values() for cls in (api.request, api.response)]
     return [*apis, RequestHeader, ResponseHeader, DefaultPrincipalData]
+
+
+def stored_messages() -> list[type[Message]]:
+    """What the wire layer has no case of: a tagged struct that may be null, and its like."""
+    return [ConsumerGroupMemberMetadataValue, StreamsGroupMetadataValue]
 
 
 def versions(cls: type[Message]) -> range:

@@ -59,7 +59,8 @@ def _official(
 ) -> list[Row]:
     rows = []
     for field in fields:
-        versions = _both(_range(field["versions"]), outer)
+        # A field without versions is in those in which it is tagged (`FieldSpec`).
+        versions = _both(_range(field.get("versions") or field["taggedVersions"]), outer)
         if versions is None:
             continue
         type_name = field["type"].removeprefix("[]")

@@ -11,9 +11,18 @@ from quorate.wire.errors import EncodeError, UnsupportedFieldError, WireError
 from quorate.wire.messages import FetchRequest, FetchResponse, UpdateRaftVoterResponse
 from quorate.wire.schema import Field, Message, Struct
 from time_budget import examples
-from wire.message_strategies import all_messages, all_versions, messages, other_value, versions
+from wire.message_strategies import (
+    all_messages,
+    all_versions,
+    messages,
+    other_value,
+    stored_messages,
+    versions,
+)
 
-EACH = pytest.mark.parametrize("cls", all_messages(), ids=lambda cls: cls.__name__)
+EACH = pytest.mark.parametrize(
+    "cls", [*all_messages(), *stored_messages()], ids=lambda cls: cls.__name__
+)
 FEW = settings(
     max_examples=examples(15),
     deadline=None,

@@ -23,9 +23,11 @@ from quorate.wire.messages import ApiVersionsRequest, FetchRequest, FetchRespons
 from quorate.wire.program import program_for
 from quorate.wire.schema import Message
 from time_budget import examples, one_in
-from wire.message_strategies import all_messages, messages, versions
+from wire.message_strategies import all_messages, messages, stored_messages, versions
 
-EACH = pytest.mark.parametrize("cls", one_in(4, all_messages()), ids=lambda cls: cls.__name__)
+EACH = pytest.mark.parametrize(
+    "cls", [*one_in(4, all_messages()), *stored_messages()], ids=lambda cls: cls.__name__
+)
 FEW = settings(
     max_examples=examples(15),
     deadline=None,
@@ -48,7 +50,7 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Any:
         raise FaultError
 
     loaded.fall_back(give_up, give_up)
-    for cls in all_messages():
+    for cls in (*all_messages(), *stored_messages()):
         for version in versions(cls):
             loaded.learn(cls, version, program_for(cls, version))
     return loaded

@@ -1,7 +1,7 @@
 """Kafka's protocol error codes and the errors that this package raises.
 
 The code, name and retriability of each entry are those of Kafka 4.4.0
-(`org.apache.kafka.common.protocol.Errors`), and so are the texts of those that we send with theirs.
+(`org.apache.kafka.common.protocol.Errors`). Errors that are sent with Kafka's text have that text.
 """
 
 from __future__ import annotations

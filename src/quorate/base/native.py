@@ -24,8 +24,11 @@ _FIELD: Final[Any] = make_dataclass("One", ["field"]).__dataclass_fields__["fiel
 
 
 def as_dataclass(cls: Any, names: tuple[str, ...]) -> None:
-    """Let `repr`, `match`, `dataclasses.replace`, pickle and copy take values of this native class
-    as they take a dataclass with fields of these names, in the order of its `__init__`."""
+    """Let values of this native class be used as those of a dataclass with fields of these names.
+
+    The names are in the order of `__init__`. `repr`, `match`, `dataclasses.replace`, pickle and
+    copy then work.
+    """
 
     def said(value: object) -> str:
         return f"{cls.__name__}({', '.join(f'{n}={getattr(value, n)!r}' for n in names)})"

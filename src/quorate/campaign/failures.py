@@ -47,7 +47,7 @@ class FailedSeed:
 
 
 def pick(rows: DataFrame, out: str, most: int) -> list[FailedSeed]:
-    """At most `most` failing seeds: the first of each failed check, then the second of each, ..."""
+    """Return at most `most` failing seeds: the first of each failed check, then the second of each, ..."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

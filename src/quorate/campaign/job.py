@@ -185,7 +185,7 @@ def results_of(spark: SparkSession, directory: str) -> tuple[DataFrame, Code]:
 
 
 def _known(bug: str | None) -> str | None:
-    """Raises CampaignError where there is no such bug."""
+    """Return the name of the bug if it exists. Raises CampaignError if not."""
     try:
         if bug is not None:
             check_mutant(bug)

@@ -1,9 +1,9 @@
 """The directory of a campaign: one Parquet table with a row for each seed, written by the tasks.
 
 A task writes one part, named after its seeds, under a hidden name, and renames it: a part exists
-whole or not at all. The rows of a seed are always the same (except for processor time), so a task
-that runs twice, after its worker died or beside another attempt, replaces a part with the same
-part. Finished parts remain whatever happens to the job. Other files are in folders that begin with
+whole or not at all. The rows of a seed are always the same (except for processor time). So a task
+that runs twice replaces a part with the same part: after its worker died, or beside another
+attempt. Finished parts remain whatever happens to the job. Other files are in folders that begin with
 `_`, which readers of Parquet skip.
 """
 
@@ -35,7 +35,7 @@ class ResultsDirectory:
     """A folder on any file system that PyArrow supports: a local path, or a URI."""
 
     def __init__(self, root: str) -> None:
-        """Raises SourceError where PyArrow does not support the file system of the URI."""
+        """Open the file system. Raises SourceError where PyArrow does not support that of the URI."""
         self.root = root.rstrip("/") or "/"
         self._fs, self._base = open_root(self.root)
 

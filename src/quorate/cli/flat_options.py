@@ -65,7 +65,7 @@ def given_options(ctx: click.Context) -> frozenset[str]:
 
 
 def long_name(param: click.Parameter) -> str:
-    """`bootstrap-server`, of the option `-b, --bootstrap-server`."""
+    """Return `bootstrap-server` for the option `-b, --bootstrap-server`."""
     return first_long(param.opts).lstrip("-")
 
 

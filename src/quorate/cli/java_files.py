@@ -7,11 +7,11 @@ import re
 
 
 def file_text(path: str) -> str:
-    """`File.getPath`: without repeated slashes and without one at the end."""
+    """Return `File.getPath`: without repeated slashes and without one at the end."""
     text = re.sub("/+", "/", path)
     return text if text == "/" else text.removesuffix("/")
 
 
 def absolute_text(path: str) -> str:
-    """`File.getAbsolutePath`."""
+    """Return `File.getAbsolutePath`."""
     return file_text(os.path.join(os.getcwd(), path))

@@ -19,6 +19,7 @@ from quorate.cli.json_types import (
     object_of,
     one_of,
     or_null,
+    with_optional,
 )
 
 _LEVELS: Final = map_of(NUMBER)
@@ -74,11 +75,41 @@ DUMP_LOG: Final[Mapping[str, Schema]] = {
         valid=FLAG,
     ),
     "decoded-record-line": object_of(**_RECORD, type=TEXT, version=NUMBER, data=map_of({})),
+    "coordinator-record-line": object_of(
+        **_RECORD,
+        type=TEXT,
+        key=map_of({}),
+        version=MAYBE_NUMBER,
+        value=or_null(map_of({})),
+    ),
     "record-line": object_of(**_RECORD, key=MAYBE_TEXT, value=MAYBE_TEXT),
     "unreadable-record-line": object_of(**_RECORD, error=TEXT),
     "trailing-line": object_of(kind=one_of("trailing"), bytes=NUMBER, position=NUMBER),
     "index-line": object_of(kind=one_of("index"), offset=NUMBER, position=NUMBER),
     "time-index-line": object_of(kind=one_of("timeIndex"), timestamp=NUMBER, offset=NUMBER),
+    "aborted-transaction-line": object_of(
+        kind=one_of("abortedTransaction"),
+        version=NUMBER,
+        producerId=NUMBER,
+        firstOffset=NUMBER,
+        lastOffset=NUMBER,
+        lastStableOffset=NUMBER,
+    ),
+    "producer-line": with_optional(
+        object_of(
+            kind=one_of("producer"),
+            producerId=NUMBER,
+            producerEpoch=NUMBER,
+            coordinatorEpoch=NUMBER,
+            currentTxnFirstOffset=MAYBE_NUMBER,
+            lastTimestamp=NUMBER,
+        ),
+        firstSequence=NUMBER,
+        lastSequence=NUMBER,
+        lastOffset=NUMBER,
+        offsetDelta=NUMBER,
+        timestamp=NUMBER,
+    ),
     "index-check-line": object_of(
         kind=one_of("indexCheck"), path=TEXT, result=one_of("empty", "sane")
     ),

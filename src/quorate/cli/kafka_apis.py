@@ -119,7 +119,7 @@ class KafkaApi(NamedTuple):
 
 @cache
 def kafka_apis() -> dict[int, KafkaApi]:
-    """By key, in order."""
+    """Return Kafka's APIs by key, in order."""
     found = {}
     for line in _TABLE.splitlines():
         key, name, low, high, client = line.split()

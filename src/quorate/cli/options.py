@@ -106,7 +106,7 @@ def _expand_long(
 
 
 def _expand_short(arg: str, takes_value: Mapping[str, bool]) -> tuple[list[str], bool]:
-    """As `_expand_long`, for `-x`, `-xVALUE`, `-x=VALUE` and several flags behind one dash."""
+    """Do as `_expand_long`, for `-x`, `-xVALUE`, `-x=VALUE` and several flags behind one dash."""
     for at, letter in enumerate(arg[1:] if arg.startswith("-") else "", 1):
         name, rest = f"-{letter}", arg[at + 1 :]
         if name not in takes_value:

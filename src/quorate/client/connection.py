@@ -34,6 +34,8 @@ _PLAINTEXT_HINT: Final = (
 )
 _SASL_HINT: Final = " (is it a SASL listener? Then set security.protocol in --command-config)"
 M = TypeVar("M", bound=Message)
+Decode = Callable[[bytes, int, int], tuple[int, Message]]
+"""From a frame, an API key and a version: the correlation id and the response."""
 
 
 class ClientError(QuorateError):
@@ -46,6 +48,18 @@ class ConnectError(ClientError):
 
 class NoResponseError(ClientError):
     """The connection broke or timed out after sending: the node may have processed the request."""
+
+
+class SilentNodeError(ClientError):
+    """The node accepted the connection and did not answer in time."""
+
+
+class HandshakeTimeoutError(ConnectError, SilentNodeError):
+    """The node did not complete the TLS handshake in time."""
+
+
+class ResponseTimeoutError(NoResponseError, SilentNodeError):
+    """The node did not answer a request in time."""
 
 
 class UnsupportedVersionError(ClientError):
@@ -156,7 +170,7 @@ class Connection:
             stream.do_handshake()
         except TimeoutError:
             why = f"it did not complete the TLS handshake within {timeout_ms} ms"
-            raise ConnectError(f"Cannot connect to {self.address}: {why}") from None
+            raise HandshakeTimeoutError(f"Cannot connect to {self.address}: {why}") from None
         except (OSError, ValueError) as error:
             kind = TlsRefusedError if security.is_refusal(error) else ConnectError
             why = security.explain(error, stream)
@@ -196,11 +210,11 @@ class Connection:
             self._log_in(timeout_ms)
         return self._send(request, key, version, timeout_ms)
 
-    def receive(self, sent: SentRequest, answer: type[M]) -> M:
+    def receive(self, sent: SentRequest, answer: type[M], decode: Decode = decode_response) -> M:
         """The second half of `call`. Raises as `call` does."""
         with self._named_failures(sent.timeout_ms):
             frame = self._read_frame(sent.deadline)
-            correlation, message = decode_response(frame, sent.key, sent.version)
+            correlation, message = decode(frame, sent.key, sent.version)
         if correlation != sent.correlation or not isinstance(message, answer):
             raise NoResponseError(f"{self.address} sent the response to another request")
         return message
@@ -283,7 +297,9 @@ class Connection:
         try:
             yield
         except TimeoutError:
-            raise NoResponseError(f"{self.address} did not answer within {timeout_ms} ms") from None
+            raise ResponseTimeoutError(
+                f"{self.address} did not answer within {timeout_ms} ms"
+            ) from None
         except OSError as error:
             raise self._broken(error) from None
         except WireError as error:
@@ -292,7 +308,9 @@ class Connection:
             ) from None
 
     def _broken(self, error: OSError) -> ClientError:
-        """With TLS 1.3 a node refuses the client's certificate only after the client's handshake.
+        """Return the error of a broken connection.
+
+        With TLS 1.3 a node refuses the client's certificate only after the client's handshake.
 
         Its alert is read even where the node has closed the connection before the request was sent.
         """

@@ -125,7 +125,7 @@ class LeaderClient:
         leader: tuple[Address, int] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`leader`: the address to ask first, and its epoch."""
+        """Begin without a connection. `leader`: the address to ask first, and its epoch."""
         self.controllers = controllers
         self.cluster_id = controllers.cluster_id
         given = controllers.security

@@ -3,8 +3,8 @@
 The requests carry replica id -1. Kafka's leader answers them like those of an observer but keeps no
 state for that id (`LeaderState.updateReplicaState`). So the reader does not appear in
 DescribeQuorum, never counts for a commit or for check quorum, and many tasks can fetch at once. A
-replica id of its own would have to differ from the id of every node, and DescribeQuorum would show
-the offset of the task that fetched last.
+replica id of its own would have to differ from the id of every node. DescribeQuorum would show the
+offset of the task that fetched last.
 """
 
 from __future__ import annotations

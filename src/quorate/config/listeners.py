@@ -7,13 +7,16 @@ The rules are those of Kafka's `SocketServerConfigs`, `AbstractKafkaConfig`, `Qu
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from ipaddress import IPv6Address, ip_address
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from quorate.base.ids import Address, Listener, Listeners
+from quorate.base.ids import Address, Listener, Listeners, ReplicaKey
 from quorate.config.host_port import MAX_PORT, parse_host_port
 from quorate.config.settings import Settings
+
+if TYPE_CHECKING:
+    from quorate.raft.values import Voter
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -173,6 +176,19 @@ def voters(settings: Settings) -> dict[int, Address]:
             settings.refuse(VOTERS, f"{VOTERS} names voter {voter_id} twice, with two addresses")
         found[voter_id] = address
     return found
+
+
+def static_voters(voters: Mapping[int, Address], listener: str) -> tuple[Voter, ...]:
+    """The voters of a static quorum, each with one listener of this name."""
+    if not voters:
+        return ()
+    # Imported here: a dynamic quorum has none, and tools start faster without the core.
+    from quorate.raft.values import Voter
+
+    return tuple(
+        Voter(ReplicaKey(voter_id), (Listener(listener, *address),))
+        for voter_id, address in sorted(voters.items())
+    )
 
 
 def bootstrap_servers(settings: Settings) -> tuple[Address, ...]:

@@ -100,7 +100,7 @@ def authorizer_log(settings: Settings) -> AuthorizerLogSettings | None:
 
 
 def metrics_listener(settings: Settings) -> Address | None:
-    """`quorate.metrics.listener`; None: there are no pages. Raises ConfigError."""
+    """Return `quorate.metrics.listener`; None: there are no pages. Raises ConfigError."""
     text = settings.text(METRICS_LISTENER)
     if not text:
         return None

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from quorate.base.ids import Address, Listener, Listeners, ReplicaKey
+from quorate.base.ids import Address, Listener, Listeners
 from quorate.config import listeners as addresses
 from quorate.config import monitoring_settings
 from quorate.config import validation as cross_checks
@@ -20,8 +20,9 @@ from quorate.config.properties_file import read_settings
 from quorate.config.sasl_settings import SaslSettings, is_known, sasl_settings
 from quorate.config.security_settings import is_tls_key
 from quorate.config.settings import ConfigError, Settings
-from quorate.config.unused_keys import check_unused
-from quorate.raft.values import Voter
+
+if TYPE_CHECKING:
+    from quorate.raft.values import Voter
 
 __all__ = ["ConfigError", "NodeConfig", "load_config"]
 
@@ -240,7 +241,11 @@ def config_of(settings: Settings) -> NodeConfig:
     voters = addresses.voters(settings)
     one_dir = settings.distinct("log.dir") or ("/tmp/kafka-logs",)  # noqa: S108 - Kafka's default
     log_dirs = settings.distinct("log.dirs") or one_dir
-    check_unused(settings, _KNOWN)
+    if any(key not in _KNOWN for key in settings):
+        # Imported here: the definitions of all keys take long to read.
+        from quorate.config.unused_keys import check_unused
+
+        check_unused(settings, _KNOWN)
     values: dict[str, Any] = {item.name: _value(settings, key) for key, item in _SETTINGS.items()}
     config = NodeConfig(
         node_id=node_id,
@@ -251,10 +256,7 @@ def config_of(settings: Settings) -> NodeConfig:
         ),
         controller_listener_names=tuple(names),
         security_protocols=protocols,
-        static_voters=tuple(
-            Voter(ReplicaKey(voter_id), (Listener(names[0].upper(), *address),))
-            for voter_id, address in sorted(voters.items())
-        ),
+        static_voters=addresses.static_voters(voters, names[0].upper()),
         bootstrap_servers=addresses.bootstrap_servers(settings),
         log_dirs=log_dirs,
         metadata_log_dir=settings.text("metadata.log.dir") or log_dirs[0],

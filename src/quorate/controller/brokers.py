@@ -180,7 +180,7 @@ def _unclean_shutdown(head: HeadView, broker_id: int, context: Context) -> Itera
 def _registration_record(
     request: BrokerRegistrationRequest, same: Broker | None, context: Context
 ) -> RegisterBrokerRecord:
-    """`same`: the present registration, where this incarnation amends it."""
+    """Make the record of a registration. `same`: the present one, where this incarnation amends it."""
     cls = RegisterBrokerRecord
     return cls(
         broker_id=request.broker_id,

@@ -25,7 +25,8 @@ from quorate.controller.policies import ConfigChange
 from quorate.controller.policy_check import ask
 from quorate.controller.result import ApiError
 from quorate.formats.records import ClearElrRecord, ConfigRecord
-from quorate.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource, Image
+from quorate.metadata.image import ConfigResource, Image
+from quorate.metadata.resource_types import BROKER_RESOURCE, TOPIC_RESOURCE
 from quorate.wire.schema import Message
 
 CORDONED: Final = "cordoned.log.dirs"
@@ -153,7 +154,7 @@ def _definition(resource: ConfigResource, name: str) -> Definition | None:
 
 
 def _java_split(text: str) -> list[str]:
-    """`String.split(",")`: empty strings at the end are dropped, but not the only one."""
+    """Split as Java's `String.split(",")`: it drops empty strings at the end, but not the only one."""
     parts = text.split(",")
     while len(parts) > 1 and not parts[-1]:
         parts.pop()
@@ -169,7 +170,7 @@ def _check(
     context: Context,
     is_new: bool,
 ) -> None:
-    """Raises ApiError for the first problem, in Kafka's order."""
+    """Check the changes. Raises ApiError for the first problem, in Kafka's order."""
     before = known_configs(image, resource)
     after = dict(before)
     for record in (*explicit, *implicit):

@@ -34,13 +34,8 @@ from quorate.controller.node_configs import (
     merged,
     topic_defaults,
 )
-from quorate.metadata.image import (
-    CLIENT_METRICS_RESOURCE,
-    GROUP_RESOURCE,
-    TOPIC_RESOURCE,
-    ConfigResource,
-    Image,
-)
+from quorate.metadata.image import ConfigResource, Image
+from quorate.metadata.resource_types import CLIENT_METRICS_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 
 
 class ValueAt(NamedTuple):
@@ -64,7 +59,7 @@ class Description(NamedTuple):
 
     @property
     def source(self) -> ConfigSource:
-        """Where the value in force stands."""
+        """Return where the value in force stands."""
         return self.line[0].source if self.line else ConfigSource.DEFAULT
 
 
@@ -195,12 +190,12 @@ def _of_broker(name: str, text: str | None, layers: Layers, *, everywhere: bool)
     is_sensitive = definition is None or definition.is_sensitive
     value = None
     if definition is not None and not is_sensitive:
-        # Of all brokers Kafka shows the text as it was set.
-        value = (
-            text
-            if everywhere
-            else text_of(definition, definition.default if text is None else text)
-        )
+        # Kafka parses the public configs of its node. The others it shows as they were set, and so all
+        # of what is set for every broker.
+        is_parsed = not everywhere and name in broker_configs() and not definition.is_internal
+        value = text
+        if is_parsed:
+            value = text_of(definition, definition.default if text is None else text)
     line = _line(name, layers, is_sensitive=is_sensitive)
     if everywhere:
         line = (one for one in line if one.source is ConfigSource.DYNAMIC_DEFAULT_BROKER)

@@ -29,14 +29,13 @@ from quorate.controller.configs_in_force import ConfigsInForce
 from quorate.controller.node_configs import ConfigSource
 from quorate.controller.result import ApiError, error_text
 from quorate.controller.topic_names import check_topic_name
-from quorate.metadata.image import (
+from quorate.metadata.image import ConfigResource, Image
+from quorate.metadata.resource_types import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
-    ConfigResource,
-    Image,
 )
 from quorate.security.acl import AclResource
 from quorate.wire.messages import (
@@ -131,7 +130,7 @@ def describe_configs(
 def _describe(
     image: Image, asked: _Resource, node_id: int, layers: Layers
 ) -> dict[str, Description]:
-    """Raises ApiError where this node cannot describe the resource."""
+    """Describe a resource. Raises ApiError where this node cannot describe it."""
     name = asked.resource_name
     match asked.resource_type:
         case kind if kind == TOPIC_RESOURCE:
@@ -231,7 +230,7 @@ def list_config_resources(
 
 
 def _names(image: Image, kind: int) -> Iterator[str]:
-    """Of the nodes and topics that exist; of the groups and subscriptions that set a config."""
+    """Yield the names of nodes and topics that exist, and of groups and subscriptions that set a config."""
     if kind == TOPIC_RESOURCE:
         yield from sorted(image.topics.ids)
     elif kind in (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE):

@@ -7,10 +7,11 @@ Source: `ControllerConfigurationValidator`, `LogConfig.validate`, `GroupConfig.v
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from quorate.base.errors import ErrorCode
+from quorate.base.java_order import hash_map_order
 from quorate.config_definitions.definition import (
     Definitions,
     broker_configs,
@@ -24,13 +25,12 @@ from quorate.controller.context import Context
 from quorate.controller.group_bounds import check_bounds
 from quorate.controller.result import ApiError
 from quorate.controller.topic_names import check_topic_name
-from quorate.metadata.image import (
+from quorate.metadata.image import ConfigResource, Image
+from quorate.metadata.resource_types import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
-    ConfigResource,
-    Image,
 )
 
 REMOTE: Final = "remote.storage.enable"
@@ -59,7 +59,7 @@ Configs = Mapping[str, str]
 def check_configs(
     image: Image, resource: ConfigResource, before: Configs, after: Configs, context: Context
 ) -> None:
-    """Raises ApiError where the resource's name is wrong, or the configs that it had and shall have."""
+    """Check the name of a resource, and the configs that it had and shall have. Raises ApiError."""
     try:
         match resource.type:
             case kind if kind == TOPIC_RESOURCE:
@@ -80,7 +80,7 @@ def check_configs(
 
 
 def check_existence(image: Image, resource: ConfigResource, context: Context) -> None:
-    """Raises ApiError where there is no such topic, broker or controller."""
+    """Check that the topic, broker or controller exists. Raises ApiError."""
     name = resource.name
     if resource.type == TOPIC_RESOURCE and name not in image.topics.ids:
         text = f"The topic '{name}' does not exist."
@@ -105,6 +105,13 @@ def _invalid_request(text: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_REQUEST, text)
 
 
+def _first_unknown(names: Collection[str], definitions: Definitions) -> str | None:
+    """The first name without a definition, in the order of Kafka's hash map; None: each has one."""
+    if all(name in definitions for name in names):
+        return None
+    return next(name for name in hash_map_order(names) if name not in definitions)
+
+
 def _check_topic_name(name: str) -> None:
     if not name:
         raise _invalid_request("Default topic resources are not allowed.")
@@ -124,9 +131,9 @@ def _check_broker_name(name: str) -> None:
 # -- topics ---------------------------------------------------------------------------------------
 def _check_topic(image: Image, before: Configs, after: Configs, context: Context) -> None:
     definitions = topic_configs()
-    for name in after:
-        if name not in definitions:
-            raise _invalid_config(f"Unknown topic config name: {name}")
+    unknown = _first_unknown(after, definitions)
+    if unknown is not None:
+        raise _invalid_config(f"Unknown topic config name: {unknown}")
     texts = {**context.configs.topic_defaults(image), **after}
     values = parse_all(definitions, texts)
     _check_compaction_lags(values)
@@ -197,9 +204,9 @@ def _number(values: Mapping[str, Value | None], name: str) -> int:
 # -- groups and client metrics --------------------------------------------------------------------
 def _check_group(image: Image, after: Configs, context: Context) -> None:
     definitions = group_configs()
-    for name in after:
-        if name not in definitions:
-            raise _invalid_config(f"Unknown group config name: {name}")
+    unknown = _first_unknown((*definitions, *after), definitions)
+    if unknown is not None:
+        raise _invalid_config(f"Unknown group config name: {unknown}")
     defaults = context.configs.group_defaults(image)
     values = parse_all(definitions, {**defaults, **after})
     problem = check_bounds(values, after, context.configs.node_configs(image))
@@ -210,10 +217,10 @@ def _check_group(image: Image, after: Configs, context: Context) -> None:
 def _check_client_metrics(subscription: str, after: Configs) -> None:
     if not subscription:
         raise _invalid_request("Subscription name can't be empty")
-    definitions: Definitions = client_metrics_configs()
-    for name in after:
-        if name not in definitions:
-            raise _invalid_request(f"Unknown client metrics configuration: {name}")
+    definitions = client_metrics_configs()
+    unknown = _first_unknown(after, definitions)
+    if unknown is not None:
+        raise _invalid_request(f"Unknown client metrics configuration: {unknown}")
     values = parse_all(definitions, after)
     interval = values[_INTERVAL]
     assert isinstance(interval, int)
@@ -228,7 +235,7 @@ def _check_client_metrics(subscription: str, after: Configs) -> None:
 
 
 def _check_patterns(patterns: Sequence[str]) -> None:
-    """`name=regular expression`. An expression that Python cannot read is refused too: Java's
+    """Check items of `name=regular expression`. An expression that Python cannot read is refused too: Java's
     possessive quantifiers are fine in both, Java's character classes with `&&` are not."""
     for pattern in patterns:
         parts = pattern.split("=")

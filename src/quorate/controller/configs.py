@@ -30,14 +30,13 @@ from quorate.controller.result import (
     error_text,
 )
 from quorate.formats.records import ConfigRecord
-from quorate.metadata.image import (
+from quorate.metadata.image import ConfigResource, Image
+from quorate.metadata.resource_types import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
-    ConfigResource,
-    Image,
 )
 from quorate.security.acl import AclOperation, AclResource
 from quorate.security.authorizer import CLUSTER_NAME
@@ -155,7 +154,7 @@ def _incremental_changes(
 
 
 def _in_kafkas_order(changes: Mapping[str, Change]) -> dict[str, Change]:
-    """By name: of several mistakes the first one is reported."""
+    """Sort by name: of several mistakes the first one is reported."""
     return {name: changes[name] for name in hash_map_order(changes)}
 
 

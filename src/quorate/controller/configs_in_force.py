@@ -31,7 +31,8 @@ from quorate.controller.node_configs import (
     merged,
     topic_defaults,
 )
-from quorate.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource, Image, Topic
+from quorate.metadata.image import ConfigResource, Image, Topic
+from quorate.metadata.resource_types import BROKER_RESOURCE, TOPIC_RESOURCE
 
 MIN_ISR: Final = "min.insync.replicas"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"

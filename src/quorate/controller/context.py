@@ -83,7 +83,7 @@ class ControllerConfig:
     """delegation.token.*"""
     security_protocols: Map[str, str] = NO_CONFIGS
     """Listener name (upper case) -> its protocol; PLAINTEXT where it is absent."""
-    part_records: int = 500
+    part_records: int = 250
     """Records of one part of a long result: some milliseconds of work. Not an option of the file."""
     audited: bool = False
     """quorate.audit.dir is set."""

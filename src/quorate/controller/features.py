@@ -31,14 +31,8 @@ from quorate.formats.versions import (
     metadata_version_of,
     supported_features,
 )
-from quorate.metadata.image import (
-    BROKER_RESOURCE,
-    ELR_FEATURE,
-    ConfigResource,
-    Features,
-    Image,
-    VersionRange,
-)
+from quorate.metadata.image import ELR_FEATURE, ConfigResource, Features, Image, VersionRange
+from quorate.metadata.resource_types import BROKER_RESOURCE
 from quorate.metadata.settings import Configs
 from quorate.wire.messages import (
     ApiVersionsResponse,

@@ -26,4 +26,4 @@ class HeadView(Protocol):
 
     @property
     def index(self) -> PartitionIndex:
-        """Of the topics of `image`."""
+        """Return the index of the topics of `image`."""

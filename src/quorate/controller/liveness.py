@@ -1,7 +1,8 @@
 """What the active controller knows of brokers beyond the image: contacts, positions, shutdowns.
 
 It is soft state: no record holds it, and a new active controller begins anew, with a fresh session
-for every broker that is not fenced. All times are monotonic, ms.
+for every broker that is not fenced. It knows the offsets of the registrations from the log
+(`RegisterOffsets`). All times are monotonic, ms.
 
 A decision reads it through `BrokerLiveness` and results in changes (`LivenessChange`). The write queue
 applies them when the records are written, and reports the offset when they are committed: only then
@@ -12,7 +13,7 @@ Source: `BrokerHeartbeatManager`, `BrokerHeartbeatTracker`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
@@ -47,8 +48,6 @@ class _Progress:
     metadata_offset: int = UNKNOWN_OFFSET
     shutdown_offset: int = NO_SHUTDOWN
     """The other brokers must have applied this offset before the broker may end."""
-    register_offset: int = UNKNOWN_OFFSET
-    """Offset of its RegisterBrokerRecord; it is caught up once it has applied that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +166,15 @@ class Liveness:
         self._progress: dict[int, _Progress] = {}
         self._being_fenced: dict[int, FencingProgress] = {}
         """Brokers that are being fenced, by id, in the order in which they began."""
+        self._register_offsets: dict[int, int] = {}
+        """Broker id -> offset of its RegisterBrokerRecord; it is caught up once it has applied that."""
 
-    def activate(self, cluster: Cluster, now_ms: int) -> None:
-        """This node becomes the active controller: sessions of unfenced brokers begin now."""
+    def activate(self, cluster: Cluster, register_offsets: Mapping[int, int], now_ms: int) -> None:
+        """This node becomes the active controller: sessions of unfenced brokers begin now.
+
+        register_offsets: by broker id, of everything that is committed.
+        """
+        self._register_offsets = dict(register_offsets)
         self._contacts = {
             (broker.id, broker.epoch): now_ms
             for broker in cluster.brokers.values()
@@ -226,16 +231,23 @@ class Liveness:
                     self._being_fenced.pop(broker_id, None)
                 # An amended registration, too: progress counts anew, and a controlled shutdown must be
                 # asked for again.
-                self._progress[broker_id] = _Progress(register_offset=_NOT_COMMITTED)
+                self._progress[broker_id] = _Progress()
+                self._register_offsets[broker_id] = _NOT_COMMITTED
             case HeartbeatDecided():
                 self._heartbeat_decided(change)
             case SessionExpired(epoch=epoch):
                 self._contacts.pop((broker_id, epoch), None)
             case FencingAdvanced(progress=progress):
                 self._being_fenced[broker_id] = progress
-            case BrokerUnregistered() | FencingEnded():
-                self._progress.pop(broker_id, None)
-                self._being_fenced.pop(broker_id, None)
+            case BrokerUnregistered():
+                self._forget(broker_id)
+                self._register_offsets.pop(broker_id, None)
+            case FencingEnded():
+                self._forget(broker_id)
+
+    def _forget(self, broker_id: int) -> None:
+        self._progress.pop(broker_id, None)
+        self._being_fenced.pop(broker_id, None)
 
     def committed(self, changes: Iterable[LivenessChange], last_offset: int) -> None:
         """The records of the decision are committed.
@@ -244,13 +256,14 @@ class Liveness:
         that it was decided on.
         """
         for change in changes:
-            progress = self._progress.get(change.broker_id)
-            if progress is None:
-                continue  # a later decision has removed the broker
+            broker_id = change.broker_id
             if isinstance(change, BrokerRegistered):
-                progress.register_offset = last_offset
-            elif _begins_shutdown(change) and progress.shutdown_offset == _NOT_COMMITTED:
-                progress.shutdown_offset = last_offset
+                if broker_id in self._register_offsets:  # no later decision has removed the broker
+                    self._register_offsets[broker_id] = last_offset
+            elif _begins_shutdown(change):
+                progress = self._progress.get(broker_id)
+                if progress is not None and progress.shutdown_offset == _NOT_COMMITTED:
+                    progress.shutdown_offset = last_offset
 
     def _heartbeat_decided(self, change: HeartbeatDecided) -> None:
         """A fenced broker is not in a controlled shutdown any more."""
@@ -264,10 +277,7 @@ class Liveness:
     # -- progress -------------------------------------------------------------------------------
     def is_caught_up(self, broker: Broker, metadata_offset: int) -> bool:
         """The broker has applied its own registration, up to this offset (inclusive)."""
-        known = self._progress.get(broker.id)
-        # The epoch is the first offset that the registration could have.
-        register_offset = UNKNOWN_OFFSET if known is None else known.register_offset
-        return metadata_offset >= max(register_offset, broker.epoch)
+        return metadata_offset >= self._register_offsets.get(broker.id, broker.epoch)
 
     def next_state(
         self,

@@ -69,7 +69,7 @@ class PartitionRules:
         return has_online_directory(broker, directory)
 
     def default_directory(self, broker_id: int) -> Uuid:
-        """Where a new replica goes before the broker says it (`ClusterControlManager.defaultDir`)."""
+        """Return where a new replica goes before the broker reports it (`defaultDir`)."""
         return default_directory(self.cluster.brokers.get(broker_id))
 
 
@@ -149,7 +149,7 @@ class _Change:
 
     # -- 1. reassignment ------------------------------------------------------------------------
     def _complete_reassignment(self) -> None:
-        """`PartitionReassignmentReplicas.maybeCompleteReassignment`."""
+        """Complete the reassignment as `PartitionReassignmentReplicas.maybeCompleteReassignment`."""
         if not self.removing and not self.adding:
             return
         isr = tuple(replica for replica in self.isr if replica not in self.removing)
@@ -206,7 +206,7 @@ class _Change:
         return NO_LEADER, False
 
     def _is_valid(self, replica: int) -> bool:
-        """In the ISR, or eligible where the ISR is empty; and it may lead."""
+        """Whether it is in the ISR, or eligible where the ISR is empty, and may lead."""
         is_in_sync = replica in self.isr or (not self.isr and replica in self.elr)
         return is_in_sync and self.rules.may_lead(self.before, replica)
 
@@ -287,7 +287,7 @@ def _changes_nothing(record: PartitionChangeRecord) -> bool:
 
 
 def has_online_directory(broker: Broker, directory: Uuid) -> bool:
-    """`DirectoryId.isOnline`: a directory that nobody has named yet counts as online."""
+    """Return `DirectoryId.isOnline`: a directory that nobody has named yet counts as online."""
     if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
         return True
     if directory == LOST_DIRECTORY:

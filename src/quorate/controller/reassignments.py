@@ -107,8 +107,8 @@ def _reassigned(partition: Partition, replicas: list[int]) -> PartitionTarget:
     """The new replicas first, then those to remove.
 
     A request may replace a reassignment that is under way. Kafka then leaves `adding` and `removing`
-    where the new set is empty, so a replica that is to be removed may be one to wait for, and the
-    reassignment never ends; or a replica is removed that the request names. Here both follow the request
+    where the new set is empty. So a replica that is to be removed may be one to wait for, and the
+    reassignment never ends. Or a replica is removed that the request names. Here both follow the request
     (decision 7).
     """
     removing = sorted(set(partition.replicas) - set(replicas))

@@ -41,7 +41,7 @@ def _register(
 def _registration_failed(
     request: ControllerRegistrationRequest, error: ErrorCode, message: str | None
 ) -> ControllerRegistrationResponse:
-    """With the code's own text, whatever the reason."""
+    """Return the response with the code's own text, whatever the reason."""
     return ControllerRegistrationResponse(error_code=error, error_message=error.message)
 
 

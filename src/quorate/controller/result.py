@@ -40,7 +40,7 @@ class ApiError(QuorateError):
 
     @classmethod
     def of(cls, error: ErrorCode) -> ApiError:
-        """With the code's own text."""
+        """Return the error with the code's own text."""
         return cls(error, error.message or "")
 
 

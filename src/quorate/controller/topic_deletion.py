@@ -115,7 +115,7 @@ def _wanted_by_id(
 def _wanted_by_name(
     image: Image, name: str, by_id: dict[Uuid, str], twice: set[Uuid], context: Context
 ) -> Iterator[_Deletion]:
-    """As `_wanted_by_id`. Who may not describe a topic does not learn whether it exists."""
+    """Do as `_wanted_by_id`. Who may not describe a topic does not learn whether it exists."""
     topic_id = image.topics.ids.get(name)
     denied = ApiError.of(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if not _may(AclOperation.DESCRIBE, name, context):

@@ -28,7 +28,7 @@ def name_problem(name: str) -> str | None:
 
 
 def check_topic_name(name: str) -> None:
-    """Raises ApiError where the name is no legal topic name."""
+    """Check the name of a topic. Raises ApiError where it is not valid."""
     problem = name_problem(name)
     if problem is not None:
         text = f"Topic name is invalid: {problem}"

@@ -36,8 +36,8 @@ def describe_topic_partitions(
 ) -> DescribeTopicPartitionsResponse:
     """The page of topics that begins at the request's cursor, in order of their names.
 
-    A topic that the requester may not see is left out of a list of all topics, and has an error in a
-    list of named topics. Raises ApiError for an invalid cursor.
+    A list of all topics leaves out those that the requester may not see. In a list of named topics
+    they have an error. Raises ApiError for an invalid cursor.
     """
     cursor = request.cursor
     first, start = ("", 0) if cursor is None else (cursor.topic_name, cursor.partition_index)

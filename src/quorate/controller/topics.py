@@ -45,7 +45,8 @@ from quorate.controller.result import (
 )
 from quorate.controller.topic_names import name_problem
 from quorate.formats.records import PartitionRecord, TopicRecord
-from quorate.metadata.image import TOPIC_RESOURCE, ConfigResource, Image
+from quorate.metadata.image import ConfigResource, Image
+from quorate.metadata.resource_types import TOPIC_RESOURCE
 from quorate.security.acl import AclOperation, AclResource
 from quorate.wire.messages import (
     CreateTopicsRequest,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from quorate.config.node_config import NodeConfig
 from quorate.config.raft_config import raft_config
-from quorate.embed.first_start import refuse_repeated_founding
+from quorate.embed.first_start import checked_first_start
 from quorate.embed.machine import OpaqueMachine
 from quorate.embed.node import EmbeddedNode
 from quorate.embed.security import MemberSecurity
@@ -70,7 +70,7 @@ async def recover(
     """
     recovered = await run_in_thread(storage.open)
     raft = raft_config(config, identity.cluster_id, identity.directory_id, bound.advertised)
-    await refuse_repeated_founding(raft, recovered, security.peers)
+    recovered = await checked_first_start(raft, recovered, security.peers)
     return Replica(
         raft,
         recovered,

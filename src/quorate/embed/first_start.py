@@ -1,22 +1,26 @@
 """The first start of a founder: detect that it has run before, on a disk that is lost.
 
-All founders must know each other's directory ids, so the ids are derived from names. A directory that is
-created again therefore looks like the lost one (docs/decisions/0010). If it started, the member would vote
-again in an epoch and miss records that it acknowledged. The founder's entry in the voter set shows which:
-it is UNCONFIRMED until the founder has followed or led for the first time.
+Several founders must know each other's directory ids, so the ids are derived from names. A directory that
+is created again therefore looks like the lost one (docs/decisions/0010). If it started, the member would
+vote again in an epoch and miss records that it acknowledged. The founder's entry in the voter set shows
+which: it is UNCONFIRMED until the founder has followed or led for the first time.
+
+A lone founder has a random id. Created again, it would lead a quorum of its own beside the living one.
 """
 
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID
 from quorate.raft.inputs import SendFailure
-from quorate.raft.values import RaftConfig, Voter
+from quorate.raft.values import ElectionState, RaftConfig, Voter
 from quorate.server.authentication import OPEN_PEER, PeerSecurity
 from quorate.server.logs import LOG, RateLimitedLog
 from quorate.server.peer_connection import PeerRequest
@@ -33,6 +37,7 @@ UNCONFIRMED: Final = (1, 1)
 Every voter corrects its entry (KIP-853): a leader at once, a follower with UpdateRaftVoter within one or
 two fetch timeouts.
 """
+_FIRST_EPOCHS: Final = 1 << 20
 _PATIENCE_S: Final = 2.0
 _KEY: Final = 60
 _MAX_LINES: Final = 10
@@ -43,10 +48,12 @@ def is_unconfirmed(voter: Voter) -> bool:
     return (voter.min_kraft_version, voter.max_kraft_version) == UNCONFIRMED
 
 
-async def refuse_repeated_founding(
+async def checked_first_start(
     config: RaftConfig, recovered: Recovered, security: PeerSecurity = OPEN_PEER
-) -> None:
+) -> Recovered:
     """Ask the contacts and other founders whether a founder ran before, at its first start.
+
+    Returns what to start with: `recovered`, with a random epoch for a lone founder.
 
     1. Only a directory with the initial snapshot, an empty log and no vote is asked about.
     2. All contacts and other founders are asked at once, for 2 s at most: a new cluster must be able
@@ -55,12 +62,14 @@ async def refuse_repeated_founding(
     3. One that lists this member as confirmed proves that it ran before. One that does not list it, or
        has its address under another id, proves that a quorum of this name lives without it.
     4. Those that do not answer, and those that know no member at all, prove nothing; they are logged.
+    5. A lone founder has contacts because others have joined it. Where none of them answers, it may
+       have been founded before, and nobody can say.
 
     Raises QuorateError when the member must not be founded.
     """
     others = _others(config, recovered)
     if others is None:
-        return
+        return recovered
     own = {listener.address for listener in config.listeners}
     known = {Address(*server): f"contact {Address(*server)}" for server in config.bootstrap_servers}
     for voter in others:
@@ -68,6 +77,12 @@ async def refuse_repeated_founding(
         known[address] = f"member {voter.key.id} at {address}"
     asked = {address: who for address, who in known.items() if address not in own}
     answers = await asyncio.gather(*(_ask(address, security) for address in asked))
+    if asked and not others and all(answer is None for answer in answers):
+        raise QuorateError(
+            f"Founder {config.node_id} is alone, and no contact answers whether it has run before "
+            f"({', '.join(map(str, asked))}): start one of them first; or leave out the contacts, if "
+            "the cluster is new"
+        )
     silent = []
     for who, answer in zip(asked.values(), answers, strict=True):
         if answer is None or not answer.brokers:
@@ -80,6 +95,10 @@ async def refuse_repeated_founding(
             config.node_id,
             ", ".join(silent),
         )
+    if others:
+        return recovered
+    # Its records are then of other epochs than those of any other founding (`foreign_quorum`).
+    return replace(recovered, election=ElectionState(secrets.randbelow(_FIRST_EPOCHS)))
 
 
 def _others(config: RaftConfig, recovered: Recovered) -> Sequence[Voter] | None:

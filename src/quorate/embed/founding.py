@@ -27,7 +27,7 @@ from quorate.embed.arguments import (
 from quorate.embed.first_start import UNCONFIRMED
 from quorate.formats.files import META_PROPERTIES
 from quorate.formats.meta_properties import MetaProperties, decode_meta_properties
-from quorate.log_dirs import FormatRequest, formatter
+from quorate.log_dirs import FormatRequest, formatter, new_directory_id
 
 LISTENER: Final = "CONTROLLER"
 _DIRECTORY_KEYS: Final = ("log.dir", "log.dirs", "metadata.log.dir")
@@ -69,10 +69,18 @@ def create(
     if (meta := _meta_properties(path)) is not None:
         owner = "member" if meta.member else "controller"
         raise QuorateError(f"{directory} is already the directory of a {owner}")
-    # 2. Every founder derives the same voter set from the names.
+    # 2. Several founders derive the same voter set from the names. A lone one agrees with nobody: its
+    #    id is random, as Kafka's. Created again, it is another replica to the quorum that it lost, and
+    #    its first epoch is not taken for that quorum's.
+    is_alone = len(addresses_by_id) == 1
     voters = tuple(
         DynamicVoter(
-            ReplicaKey(founder, _derived("directory", f"{cluster}/{founder}")), address, UNCONFIRMED
+            ReplicaKey(
+                founder,
+                new_directory_id() if is_alone else _derived("directory", f"{cluster}/{founder}"),
+            ),
+            address,
+            UNCONFIRMED,
         )
         for founder, address in sorted(addresses_by_id.items())
     )

@@ -23,7 +23,7 @@ from quorate.embed.machine import OpaqueMachine, StateMachine
 from quorate.embed.member import Member
 from quorate.embed.node import EmbeddedNode
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID, encode_snapshot
-from quorate.node.controller_node import NodeEffects, NodeInput
+from quorate.node.node_io import NodeEffects, NodeInput
 from quorate.node.raft_rpc_outbound import api_key_of, request_to_wire, response_from_wire
 from quorate.node.requests import Call
 from quorate.raft import inputs

@@ -34,7 +34,7 @@ from quorate.embed.node import EmbeddedNode
 from quorate.embed.outstanding import Done, Outstanding
 from quorate.embed.security import MemberSecurity
 from quorate.log_dirs.meta_properties import load_identity
-from quorate.node.controller_node import NodeInput
+from quorate.node.node_io import NodeInput
 from quorate.raft.inputs import Resign
 from quorate.raft.messages import (
     AddVoterRequest,

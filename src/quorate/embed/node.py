@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterable
 from quorate.base.errors import ErrorCode
 from quorate.controller.configs_in_force import ConfigsInForce
 from quorate.embed.first_start import CONTROLLERS, is_unconfirmed
+from quorate.embed.foreign_quorum import foreign_quorum
 from quorate.embed.machine import OpaqueMachine
 from quorate.metadata.image import Image
 from quorate.node.api_row import Kind
 from quorate.node.apis import API_TABLE, ROWS, denied
-from quorate.node.controller_node import Closed, NodeEffects, NodeInput, Registered
 from quorate.node.loggers import Loggers, NoLoggers
+from quorate.node.node_io import Closed, NodeEffects, NodeInput, Registered
 from quorate.node.raft_rpc_inbound import response_to_wire
 from quorate.node.request_context import ReplicaView
 from quorate.node.requests import Call
 from quorate.raft import inputs
+from quorate.raft.answers import bare_refusal
 from quorate.raft.messages import Request, Response
 from quorate.raft.ready import Refused
 from quorate.replica.replica import Committed, Input, Replica
@@ -63,6 +65,8 @@ class EmbeddedNode(ReplicaView):
         self._own = 0
         self._asked: dict[int, Call] = {}
         self._inbox: list[Input] = []
+        self._refused: tuple[Call, Request, str] | None = None
+        """The request of another quorum that ends this member, and the proof in words."""
 
     @property
     def index(self) -> None:
@@ -95,6 +99,12 @@ class EmbeddedNode(ReplicaView):
                 self._call(item, effects)
             elif not isinstance(item, Registered):
                 self._inbox.append(item)
+        if self._refused is not None:
+            # The replica must not take the request: one log would have records of two quorums.
+            refused, request, effects.faulted = self._refused
+            refusal = bare_refusal(request, ErrorCode.INVALID_VOTER_KEY)
+            effects.answer(refused, response_to_wire(refusal, b"", refused.asked))
+            return effects
         taken, self._inbox = self._inbox, []
         done = self.replica.step(taken, now)
         effects.sends, effects.jobs, effects.notes = done.sends, done.jobs, done.notes
@@ -170,6 +180,10 @@ class EmbeddedNode(ReplicaView):
 
     # -- what handlers see and do (node.request_context.NodeView) ----------------------------------------
     def ask_core(self, call: Call, request: Request) -> None:
+        found = foreign_quorum(self.replica.core, self.replica.config, request)
+        if found is not None:
+            self._refused = call, request, found
+            return
         self._next += 1
         self._asked[self._next] = call
         self._inbox.append(inputs.Received(self._next, request))

@@ -63,7 +63,7 @@ class BatchView:
 
     @property
     def compression(self) -> str:
-        """`none`, or the name of the codec, or `unknown (n)`."""
+        """Return `none`, or the name of the codec, or `unknown (n)`."""
         return compression_name(self.attributes) or f"unknown ({self.attributes & _COMPRESSION})"
 
     @property
@@ -71,7 +71,7 @@ class BatchView:
         return crc32c(memoryview(self.data)[_CRC_FROM:]) == self.crc
 
     def error(self, what: str) -> BatchError:
-        """`what`, said of this batch."""
+        """Return the error that says `what` of this batch."""
         return BatchError(f"{what}, base offset {self.base_offset}", self.position)
 
     def verify(self) -> None:

@@ -38,7 +38,7 @@ def available() -> bool:
 def value_bounds(
     data: bytes, starts: Places, ends: Places, counts: Places
 ) -> tuple[bytes, bytes, bytes]:
-    """Where the values of the data batches in `data` lie, whose records lie between these places.
+    """Return where the values of data batches lie, whose records lie between these places of `data`.
 
     The first bytes of all values, and those behind their last (int64 each); and of each batch
     whether it is as Kafka writes it (a byte, 0 or 1): for others the bounds are meaningless.

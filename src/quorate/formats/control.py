@@ -114,6 +114,7 @@ ControlMessage = (
 )
 
 _KEY: Final = struct.Struct(">hh")
+_END_TRANSACTION: Final = struct.Struct(">hi")
 _MESSAGES: Final[dict[int, type[ControlMessage]]] = {
     ControlType.LEADER_CHANGE: LeaderChangeMessage,
     ControlType.SNAPSHOT_HEADER: SnapshotHeaderRecord,
@@ -148,6 +149,22 @@ def decode_message(key: bytes | None, value: bytes | None) -> ControlMessage:
         return codec.decode(message, 0, value)
     except WireError as error:
         raise RecordError(str(error)) from None
+
+
+def decode_end_transaction(value: bytes | None) -> int:
+    """The coordinator's epoch in the value of an ABORT or COMMIT; raises RecordError.
+
+    The value is an EndTxnMarker with its version before it; later versions are read as version 0.
+    """
+    if value is None or len(value) < _END_TRANSACTION.size:
+        raise RecordError("the marker of a transaction's end must hold a version and an epoch")
+    version, epoch = _END_TRANSACTION.unpack_from(value)
+    if version < 0:
+        raise RecordError(
+            f"Invalid version found for end transaction marker: {version}. "
+            "May indicate data corruption"
+        )
+    return int(epoch)
 
 
 def encode_message(message: ControlMessage) -> tuple[bytes, bytes]:

@@ -10,15 +10,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from quorate.base.errors import QuorateError
-from quorate.formats.batch import HEADER_SIZE, BatchView, values
+from quorate.formats.batch import BatchView, values
 from quorate.formats.batch_view import compression_name
-from quorate.formats.control import ControlMessage, ControlType, control_type, decode_message
+from quorate.formats.control import (
+    ControlType,
+    control_type,
+    decode_end_transaction,
+    decode_message,
+)
+from quorate.formats.dump_contents import Contents, LogKind, MetadataContents, MissingKeyError
 from quorate.formats.errors import BatchError, RecordError
 from quorate.formats.json_text import text, to_json
 from quorate.formats.legacy_batch import FIRST_MAGIC, LegacyBatch, LegacyFormatError
-from quorate.formats.quick_json import RecordPrinter
-from quorate.formats.varint import read_signed
+from quorate.formats.loose_records import (
+    CutLineError,
+    DumpError,
+    LooseRecord,
+    loose_records,
+    unreadable_codec,
+)
 
 _CONTROL_WORDS: Final = {
     "LeaderChangeMessage": "LeaderChange:",
@@ -27,41 +37,14 @@ _CONTROL_WORDS: Final = {
     "KRaftVersionRecord": "KRaftVersion",
     "VotersRecord": "KRaftVoters",
 }
-_UNKNOWN_TYPE: Final = "Unknown metadata id"
+_END_TRANSACTION: Final = (ControlType.ABORT, ControlType.COMMIT)
 _PIECE_RECORDS: Final = 1000
 _MAX_INT32: Final = 0x7FFFFFFF
 
 
-class DumpError(QuorateError):
-    """The file cannot be read on; what came before was printed."""
-
-
-class CutLineError(DumpError):
-    """A line that cannot be completed; `start` is what Kafka's tool prints of it."""
-
-    def __init__(self, what: str, start: str) -> None:
-        super().__init__(what, start)
-        self.start = start
-
-    def __str__(self) -> str:
-        return str(self.args[0])
-
-
-@dataclass(slots=True)
-class LooseRecord:
-    """A record of any batch, also one that a metadata log may not hold."""
-
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
-    header_keys: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
-    decode: bool = True
-    """Values are metadata records (`--cluster-metadata-decoder`), else text."""
+    kind: LogKind = LogKind.METADATA
     print_data: bool = True
     skip_record_metadata: bool = False
 
@@ -81,18 +64,11 @@ def batch_line(view: BatchView) -> str:
         f"deleteHorizonMs: {delete_horizon or 'OptionalLong.empty'}"
     )
     if compression_name(view.attributes) is None:
-        raise CutLineError(_unknown_codec(view), start)
+        raise CutLineError(unreadable_codec(view), start)
     return (
         f"{start} position: {view.position} "
         f"{_time_word(view)}: {view.max_timestamp} size: {view.size} magic: {view.magic} "
         f"compresscodec: {view.compression} crc: {view.crc} isvalid: {_bool(view.crc_matches)}"
-    )
-
-
-def _unknown_codec(view: BatchView) -> str:
-    return (
-        f"batch at byte {view.position}: {view.compression} compressed records are not supported: a "
-        "metadata log never holds them"
     )
 
 
@@ -158,48 +134,43 @@ class Trail:
 class RecordDump:
     """Prints the records of batches, and notes their offsets in `trail`."""
 
-    def __init__(self, options: DumpOptions, printer: RecordPrinter) -> None:
+    def __init__(self, options: DumpOptions, contents: Contents) -> None:
         self.trail = Trail()
         self._options = options
-        self._print = printer.print
-        self._print_all = printer.print_all
+        self._contents = contents
 
     def lines(self, view: BatchView) -> Iterator[list[str]]:
         """A line for each record, in pieces; raises DumpError at the first that cannot be read."""
         if view.magic < FIRST_MAGIC:
             yield [self._legacy_line(view)]
             return
-        found = self._sound(view)
-        if found is None:
+        contents = self._contents
+        found = sound_values(view) if isinstance(contents, MetadataContents) else None
+        if found is None or not isinstance(contents, MetadataContents):
             for record in loose_records(view):
                 self.trail.follow(record.offset, record.offset)
                 yield [self._line(view, record)]
             return
         self.trail.follow(view.base_offset, view.last_offset)
         for start in range(0, len(found), _PIECE_RECORDS):
-            yield self._sound_lines(view, start, found[start : start + _PIECE_RECORDS])
+            piece = found[start : start + _PIECE_RECORDS]
+            yield self._sound_lines(view, start, piece, contents)
 
     def json_lines(self, view: BatchView) -> Iterator[list[str]]:
         """A JSON object for each record, in pieces; raises DumpError as lines does."""
-        found = self._sound(view)
-        records = loose_records(view) if found is None else _records_of(view, found)
-        for record in records:
+        for record in loose_records(view):
             self.trail.follow(record.offset, record.offset)
             head = f'{{"kind":"record","offset":{record.offset},"timestamp":{record.timestamp},'
             yield [head + self._json_members(view, record) + "}"]
 
-    def _sound(self, view: BatchView) -> list[bytes] | None:
-        """The values of a data batch of metadata records as Kafka writes it, else None."""
-        if view.is_control or not self._options.decode:
-            return None
-        return sound_values(view)
-
-    def _sound_lines(self, view: BatchView, start: int, found: list[bytes]) -> list[str]:
-        """The quick way for records of a data batch as Kafka writes it."""
+    def _sound_lines(
+        self, view: BatchView, start: int, found: list[bytes], contents: MetadataContents
+    ) -> list[str]:
+        """The quick way for metadata records of a data batch as Kafka writes it."""
         offset = view.base_offset + start
         payloads = [""] * len(found)
         if self._options.print_data:
-            payloads = self._payloads(offset, found)
+            payloads = contents.payloads(offset, found)
             if self._options.skip_record_metadata:
                 return ["| payload: " + "\n| payload: ".join(payloads)]
             payloads = [f" payload: {payload}" for payload in payloads]
@@ -212,43 +183,33 @@ class RecordDump:
             for index, value in enumerate(found)
         ]
 
-    def _payloads(self, offset: int, found: list[bytes]) -> list[str]:
-        """Each value as text."""
-        try:
-            return self._print_all(found)
-        except RecordError:
-            return [
-                self._payload(LooseRecord(offset + index, 0, None, value))
-                for index, value in enumerate(found)
-            ]
-
     def _json_members(self, view: BatchView, record: LooseRecord) -> str:
+        if not view.is_control:
+            return self._contents.members(record)
         try:
-            if view.is_control:
-                message = decode_message(record.key, record.value)
-                name = ControlType(control_type(record.key)).name
-                return f'"type":"{name}","version":0,"data":{to_json(message, 0)}'
-            if self._options.decode:
-                return self._print(record.value or b"")[1:-1]
+            type_id = control_type(record.key)
+            if type_id in _END_TRANSACTION:
+                data = f'{{"coordinatorEpoch":{decode_end_transaction(record.value)}}}'
+            else:
+                data = to_json(decode_message(record.key, record.value), 0)
+            return f'"type":"{ControlType(type_id).name}","version":0,"data":{data}'
         except RecordError as error:
             return f'"error":{text(str(error))}'
-        return f'"key":{_json_or_null(record.key)},"value":{_json_or_null(record.value)}'
 
     def _line(self, view: BatchView, record: LooseRecord) -> str:
         line = ""
         if not self._options.skip_record_metadata:
             line = _metadata(view, record)
             if view.is_control:
-                return f"{line} {_control_text(view, record)}"
+                try:
+                    return f"{line} {_control_text(record)}"
+                except RecordError as error:
+                    raise CutLineError(f"batch at byte {view.position}: {error}", line) from None
         if self._options.print_data and not view.is_control:
-            prefix = " " if line else "| "
-            if record.key is not None and not self._options.decode:
-                line += f"{prefix}key: {_plain(record.key)}"
-                prefix = " "
-            if self._options.decode:
-                line += f"{prefix}payload: {self._payload(record)}"
-            elif record.value is not None:
-                line += f"{prefix}payload: {_plain(record.value)}"
+            try:
+                line = _with_contents(line, *self._contents.texts(record))
+            except MissingKeyError as error:
+                raise CutLineError(str(error), line) from None
         return line
 
     def _legacy_line(self, view: BatchView) -> str:
@@ -264,29 +225,34 @@ class RecordDump:
                     f"isValid: {_bool(batch.crc_matches)} crc: {batch.crc}"
                 )
             if self._options.print_data:
-                prefix = " " if line else "| "
-                line += self._legacy_contents(batch, prefix)
+                line = _with_contents(line, *self._legacy_texts(batch))
         except LegacyFormatError as error:
             raise CutLineError(_damaged_format(view, str(error)), line) from None
+        except MissingKeyError as error:
+            raise CutLineError(str(error), line) from None
         return line
 
-    def _legacy_contents(self, batch: LegacyBatch, prefix: str) -> str:
-        if self._options.decode:
-            try:
-                record = LooseRecord(batch.offset, batch.timestamp, None, batch.value)
-                payload = self._payload(record)
-            except LegacyFormatError as error:
-                payload = f"Error at {batch.offset}, skipping. {error.java}"
-            return f"{prefix}payload: {payload}"
-        fields = (("key", batch.key), ("payload", batch.value))
-        parts = [f"{name}: {_plain(value)}" for name, value in fields if value is not None]
-        return f"{prefix}{' '.join(parts)}" if parts else ""
-
-    def _payload(self, record: LooseRecord) -> str:
+    def _legacy_texts(self, batch: LegacyBatch) -> tuple[str | None, str | None]:
+        if not isinstance(self._contents, MetadataContents):
+            return self._contents.texts(
+                LooseRecord(batch.offset, batch.timestamp, batch.key, batch.value)
+            )
         try:
-            return self._print(record.value or b"")
-        except RecordError as error:
-            return _in_words_of_kafka(record.offset, error)
+            return self._contents.texts(
+                LooseRecord(batch.offset, batch.timestamp, None, batch.value)
+            )
+        except LegacyFormatError as error:
+            return None, f"Error at {batch.offset}, skipping. {error.java}"
+
+
+def _with_contents(line: str, key: str | None, payload: str | None) -> str:
+    """A line of a record with its key and its payload behind it."""
+    prefix = " " if line else "| "
+    for name, value in (("key", key), ("payload", payload)):
+        if value is not None:
+            line += f"{prefix}{name}: {value}"
+            prefix = " "
+    return line
 
 
 def legacy_record(view: BatchView) -> LegacyBatch:
@@ -303,7 +269,7 @@ def batch_last_offset(view: BatchView) -> int:
 
 
 def newest_timestamp(view: BatchView) -> int:
-    """Of all records of a batch of any format, in ms; -1 without records. Raises DumpError."""
+    """Return the newest timestamp of a batch of any format, in ms; -1 without records. Raises DumpError."""
     if view.magic >= FIRST_MAGIC:
         return max((record.timestamp for record in loose_records(view)), default=-1)
     try:
@@ -322,69 +288,6 @@ def sound_values(view: BatchView) -> list[bytes] | None:
         return None
 
 
-def _records_of(view: BatchView, found: list[bytes]) -> Iterator[LooseRecord]:
-    for index, value in enumerate(found):
-        yield LooseRecord(view.base_offset + index, view.base_timestamp, None, value)
-
-
-def loose_records(view: BatchView) -> Iterator[LooseRecord]:
-    """Every record as far as it can be read; raises DumpError at the first that cannot."""
-    if view.count < 0:
-        raise DumpError(f"batch at byte {view.position}: invalid record count {view.count}")
-    if view.count and view.compression != "none":
-        raise DumpError(_unknown_codec(view))
-    data, position = view.data, HEADER_SIZE
-    for index in range(view.count):
-        try:
-            record, position = _read_loose(view, position)
-        except (IndexError, ValueError) as error:
-            raise DumpError(
-                f"batch at byte {view.position}: record {index} is cut or malformed: {error}"
-            ) from None
-        if index == view.count - 1 and position != len(data):
-            # as Kafka's iterator: before it gives out the last record
-            raise DumpError(
-                f"batch at byte {view.position}: {len(data) - position} bytes are left after "
-                f"{view.count} records"
-            )
-        yield record
-
-
-def _read_loose(view: BatchView, position: int) -> tuple[LooseRecord, int]:
-    data = view.data
-    length, position = read_signed(data, position)
-    stop = position + length
-    if length <= 0 or stop > len(data):
-        raise ValueError(f"length {length}")
-    timestamp_delta, position = read_signed(data, position + 1, 10)
-    offset_delta, position = read_signed(data, position)
-    key, position = _read_bytes(data, position, stop)
-    value, position = _read_bytes(data, position, stop)
-    count, position = read_signed(data, position)
-    if not 0 <= count <= stop - position:
-        raise ValueError(f"{count} headers")
-    keys = []
-    for _ in range(count):
-        name, position = _read_bytes(data, position, stop)
-        _, position = _read_bytes(data, position, stop)
-        keys.append(_plain(name or b""))
-    if position != stop:
-        raise ValueError(f"{stop - position} bytes are left in it")
-    timestamp = view.base_timestamp + timestamp_delta
-    if view.attributes & 0x08:
-        timestamp = view.max_timestamp
-    return LooseRecord(view.base_offset + offset_delta, timestamp, key, value, tuple(keys)), stop
-
-
-def _read_bytes(data: bytes, position: int, stop: int) -> tuple[bytes | None, int]:
-    size, position = read_signed(data, position)
-    if size < 0:
-        return None, position
-    if position + size > stop:
-        raise ValueError(f"a field of {size} bytes passes its end")
-    return data[position : position + size], position + size
-
-
 def _metadata(view: BatchView, record: LooseRecord) -> str:
     sequence = -1
     if view.base_sequence >= 0:
@@ -396,26 +299,16 @@ def _metadata(view: BatchView, record: LooseRecord) -> str:
     )
 
 
-def _control_text(view: BatchView, record: LooseRecord) -> str:
-    """What stands behind the metadata of a control record; raises DumpError when it is damaged."""
-    try:
-        message: ControlMessage = decode_message(record.key, record.value)
-    except RecordError as error:
-        try:
-            type_id = control_type(record.key)
-        except RecordError:
-            type_id = -1
-        if type_id in ControlType.__members__.values() or type_id < 0:
-            raise DumpError(f"batch at byte {view.position}: {error}") from None
+def _control_text(record: LooseRecord) -> str:
+    """What stands behind the metadata of a control record; raises RecordError when it is damaged."""
+    type_id = control_type(record.key)
+    if type_id in _END_TRANSACTION:
+        epoch = decode_end_transaction(record.value)
+        return f"endTxnMarker: {ControlType(type_id).name} coordinatorEpoch: {epoch}"
+    if type_id >= 0 and type_id not in ControlType.__members__.values():
         return f"controlType: UNKNOWN({type_id})"
+    message = decode_message(record.key, record.value)
     return f"{_CONTROL_WORDS[type(message).__name__]} {to_json(message, 0)}"
-
-
-def _in_words_of_kafka(offset: int, error: RecordError) -> str:
-    what = error.summary
-    if what.startswith(_UNKNOWN_TYPE):
-        what = f"org.apache.kafka.common.errors.UnsupportedVersionException: {what}"
-    return f"Error at {offset}, skipping. {what}"
 
 
 def _sequence(base: int, delta: int) -> int:
@@ -432,11 +325,3 @@ def _bool(value: int) -> str:
 
 def _size(value: bytes | None) -> int:
     return -1 if value is None else len(value)
-
-
-def _plain(value: bytes) -> str:
-    return value.decode(errors="replace")
-
-
-def _json_or_null(value: bytes | None) -> str:
-    return "null" if value is None else text(_plain(value))

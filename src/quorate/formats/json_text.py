@@ -1,7 +1,7 @@
 """Messages and records as the JSON text that Kafka's tools print.
 
-Field names in lowerCamelCase, uuids in base64, bytes in padded base64, tagged fields only where
-they differ from their default, unknown tagged fields left out (`JsonConverterGenerator`, Jackson).
+Field names are in lowerCamelCase, uuids in base64, bytes in padded base64. Tagged fields are there
+only where they differ from their default, unknown ones never (`JsonConverterGenerator`, Jackson).
 A writer of each (class, version) is generated from the declaration when it is first used.
 """
 

@@ -61,7 +61,7 @@ class LegacyBatch:
 
     @property
     def timestamp(self) -> int:
-        """In ms; -1 in format 0."""
+        """Return the timestamp in ms; -1 in format 0."""
         stamp = self.record[_TIMESTAMP_AT : _TIMESTAMP_AT + 8]
         return int.from_bytes(stamp, "big", signed=True) if self.magic else -1
 
@@ -73,7 +73,7 @@ class LegacyBatch:
 
     @property
     def compression(self) -> str:
-        """Raises LegacyFormatError for an unknown codec."""
+        """Return the name of the codec. Raises LegacyFormatError for an unknown one."""
         name = compression_name(self.record[5])
         if name is None:
             raise LegacyFormatError(f"unknown compression type {self.record[5] & 7}")
@@ -81,22 +81,25 @@ class LegacyBatch:
 
     @property
     def key_size(self) -> int:
-        """As the record says, in bytes; negative: no key."""
+        """Return the size that the record states, in bytes; negative: no key."""
         return self._int(_KEY_SIZE_AT[self.magic])
 
     @property
     def value_size(self) -> int:
-        """As the record says, in bytes; negative: no value. Raises LegacyFormatError beyond the end."""
+        """Return the size that the record states, in bytes; negative: no value.
+
+        Raises LegacyFormatError beyond the end.
+        """
         return self._int(self._value_size_at)
 
     @property
     def key(self) -> bytes | None:
-        """Raises LegacyFormatError if the key reaches beyond the end."""
+        """Return the key. Raises LegacyFormatError if it reaches beyond the end."""
         return self._sized(_KEY_SIZE_AT[self.magic])
 
     @property
     def value(self) -> bytes | None:
-        """Raises LegacyFormatError if the value reaches beyond the end."""
+        """Return the value. Raises LegacyFormatError if it reaches beyond the end."""
         return self._sized(self._value_size_at)
 
     @property

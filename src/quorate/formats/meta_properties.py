@@ -127,3 +127,16 @@ def _java_date(ms: int) -> str:
         f"{_DAYS[at.tm_wday]} {_MONTHS[at.tm_mon - 1]} {at.tm_mday:02d} "
         f"{at.tm_hour:02d}:{at.tm_min:02d}:{at.tm_sec:02d} UTC {at.tm_year:04d}"
     )
+
+
+def wrong_kind_message(directory: str, meta: MetaProperties) -> str:
+    """The error message for a controller that opens a member's directory, or the reverse."""
+    if meta.member:
+        return (
+            f"{directory} is the directory of a member (quorate.embed), and not a controller's: "
+            "run it with the program that it belongs to; for a controller, format another one"
+        )
+    return (
+        f"{directory} is a controller's directory: run it with `quorate server-start`; a member's "
+        "is made with quorate.embed.create"
+    )

@@ -68,7 +68,7 @@ class RecordPrinter:
         self._seen: dict[int, int] = {}
 
     def print(self, value: bytes) -> str:
-        """`{"type":...,"version":...,"data":{...}}`; raises RecordError."""
+        """Return `{"type":...,"version":...,"data":{...}}`. Raises RecordError."""
         key = len(value) << 8 | value[1] if len(value) > 1 else 0
         try:
             if (printed := self._latest[key](value)) is not None:
@@ -82,7 +82,7 @@ class RecordPrinter:
         return self._print_slowly(key, value)
 
     def print_all(self, values: Sequence[bytes]) -> list[str]:
-        """As `print` of each value."""
+        """Return what `print` returns of each value."""
         latest, print_one = self._latest, self.print
         try:
             return [
@@ -212,7 +212,7 @@ class _Shape:
         return name
 
     def _tagged(self, field: Field) -> str:
-        """As _field; a tagged field that says its default is not printed, so it has no shape."""
+        """Print as `_field`. A tagged field that has its default is not printed, so it has no shape."""
         before = len(self.names)
         template = self._field(field)
         if field.type_name in SIZES:

@@ -7,6 +7,7 @@ Kafka's, so that tools print the same.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from quorate.formats import metadata_records
@@ -115,9 +116,19 @@ def decode_record(value: bytes) -> tuple[Message, int]:
     """The record in a data record's value, and its version; raises RecordError."""
     known = _QUICK.get(value[:3])
     if known is None:
-        cls, version, position = read_frame(value)
-    else:
-        (cls, version), position = known, 3
+        return decode_framed(value, RECORD_TYPES)
+    return _decode_message(*known, value, 3)
+
+
+def decode_framed(value: bytes, types: Mapping[int, type[Message]]) -> tuple[Message, int]:
+    """The record of one of these types in its frame, and its version; raises RecordError."""
+    cls, version, position = read_frame(value, types)
+    return _decode_message(cls, version, value, position)
+
+
+def _decode_message(
+    cls: type[Message], version: int, value: bytes, position: int
+) -> tuple[Message, int]:
     try:
         record, position = codec.decode_prefix(cls, version, value, position)
     except WireError as error:
@@ -131,7 +142,9 @@ def decode_record(value: bytes) -> tuple[Message, int]:
     return record, version
 
 
-def read_frame(value: bytes) -> tuple[type[Message], int, int]:
+def read_frame(
+    value: bytes, types: Mapping[int, type[Message]] = RECORD_TYPES
+) -> tuple[type[Message], int, int]:
     """(class, version, position of the message) of a frame; raises RecordError."""
     frame_version, position = _read_short(value, 0, "frame version")
     if frame_version == 0:
@@ -146,7 +159,7 @@ def read_frame(value: bytes) -> tuple[type[Message], int, int]:
         )
     key, position = _read_short(value, position, "type")
     version, position = _read_short(value, position, "version")
-    cls = RECORD_TYPES.get(key)
+    cls = types.get(key)
     if cls is None:
         raise NewerRecordError(f"Unknown metadata id {key}")
     low, high = cls.schema.versions

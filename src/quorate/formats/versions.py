@@ -54,7 +54,7 @@ class MetadataVersion(IntEnum):
     IBP_4_5_IV0 = 34
 
     def __str__(self) -> str:
-        """As people write it: `4.3-IV0`."""
+        """Return the version as people write it: `4.3-IV0`."""
         _, major, minor, sub = self.name.split("_")
         return f"{major}.{minor}-{sub}"
 

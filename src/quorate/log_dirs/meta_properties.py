@@ -23,6 +23,7 @@ from quorate.formats.meta_properties import (
     MetaProperties,
     decode_meta_properties,
     encode_meta_properties,
+    wrong_kind_message,
 )
 from quorate.storage.disk import read_regular
 
@@ -101,19 +102,6 @@ def verify(
             f"Encountered I/O error in metadata log directory {home}. Cannot continue. "
             f"({ensemble.failed[home]})"
         )
-
-
-def wrong_kind_message(directory: str, meta: MetaProperties) -> str:
-    """The error message for a controller that opens a member's directory, or the reverse."""
-    if meta.member:
-        return (
-            f"{directory} is the directory of a member (quorate.embed), and not a controller's: "
-            "run it with the program that it belongs to; for a controller, format another one"
-        )
-    return (
-        f"{directory} is a controller's directory: run it with `quorate server-start`; a member's "
-        "is made with quorate.embed.create"
-    )
 
 
 def _check_directory_id(directory_id: Uuid, directory: str, seen: Mapping[Uuid, str]) -> None:

@@ -32,13 +32,6 @@ RECOVERING: Final = 1
 MIGRATING_DIRECTORY: Final = ZERO_UUID
 """The directory of a replica that was placed before directories were recorded."""
 
-TOPIC_RESOURCE: Final = 2
-BROKER_RESOURCE: Final = 4
-BROKER_LOGGER_RESOURCE: Final = 8
-CLIENT_METRICS_RESOURCE: Final = 16
-GROUP_RESOURCE: Final = 32
-"""Types of config resources (`ConfigResource.Type`). No record has the loggers' type."""
-
 ELR_FEATURE: Final = "eligible.leader.replicas.version"
 
 _NONE: Final[Map[Any, Any]] = Map()

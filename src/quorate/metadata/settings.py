@@ -23,7 +23,8 @@ from quorate.formats.versions import (
     metadata_version_of,
 )
 from quorate.metadata.errors import ReplayError
-from quorate.metadata.image import TOPIC_RESOURCE, ConfigResource, Features, QuotaEntity
+from quorate.metadata.image import ConfigResource, Features, QuotaEntity
+from quorate.metadata.resource_types import TOPIC_RESOURCE
 
 Configs = Map[ConfigResource, Map[str, str]]
 Quotas = Map[QuotaEntity, Map[str, float]]

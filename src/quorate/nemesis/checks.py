@@ -33,7 +33,7 @@ def linearizable(ops: Sequence[ClientOp]) -> list[Violation]:
 def nothing_lost(
     ops: Iterable[ClientOp], logs: Sequence[DiskContents], until: int
 ) -> list[Violation]:
-    """Below the offset `until` every disk has every acknowledged write, and no disk a refused one.
+    """Check that, below `until`, every disk has every acknowledged write, and no disk a refused one.
 
     A disk whose log begins after the last snapshot cannot prove the first: at least one must.
     """
@@ -75,7 +75,7 @@ def same_prefix(logs: Sequence[DiskContents], until: int) -> list[Violation]:
 
 
 def log_order(ops: Iterable[ClientOp], log: DiskContents, until: int) -> list[Violation]:
-    """Below the offset `until` each write is in the log once, in the clients' real-time order.
+    """Check that, below `until`, each write is in the log once, in the clients' real-time order.
 
     A write that was acknowledged before another one was requested precedes it.
     """

@@ -114,7 +114,7 @@ class ControllerWorkload(NemesisWorkload):
     """A minority of the nodes is Kafka's: one of three, two of five."""
 
     def __init__(self, libs: Path, members: int = 3, clients: int = 3) -> None:
-        """Raises KafkaMissingError where Kafka cannot be run."""
+        """Prepare the workload. Raises KafkaMissingError where Kafka cannot be run."""
         if not list(libs.glob("kafka_2.13-*.jar")):
             raise KafkaMissingError(
                 f"Kafka's jars are not in {libs}: run 'make .kafka/libs.stamp', or name a directory "

@@ -12,8 +12,9 @@ from quorate.base.lazy import load_lazily
 if TYPE_CHECKING:
     from quorate.node.api_row import ApiRow, Kind
     from quorate.node.apis import API_TABLE
-    from quorate.node.controller_node import ControllerNode, NodeEffects, NodeInput
+    from quorate.node.controller_node import ControllerNode
     from quorate.node.metadata_machine import MetadataMachine
+    from quorate.node.node_io import NodeEffects, NodeInput
     from quorate.node.registration import Registrant
     from quorate.node.requests import Call
 else:
@@ -22,8 +23,9 @@ else:
         {
             "api_row": "ApiRow Kind",
             "apis": "API_TABLE",
-            "controller_node": "ControllerNode NodeEffects NodeInput",
+            "controller_node": "ControllerNode",
             "metadata_machine": "MetadataMachine",
+            "node_io": "NodeEffects NodeInput",
             "registration": "Registrant",
             "requests": "Call",
         },

@@ -165,7 +165,7 @@ def _raft(
 
 
 def _voter_change(key: int, name: str) -> ApiRow:
-    """Of an administrator, by way of any broker; the raft core answers."""
+    """Return the row of a voter change: of an administrator, through any broker; the raft core answers."""
     return replace(_raft(key, name, ALTER), forwardable=True, audit=Audit.CHANGES)
 
 

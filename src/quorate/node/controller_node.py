@@ -7,10 +7,10 @@ and when to call again. The server and a simulator drive it the same way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from typing import Any
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import Address, LeaderAndEpoch
+from quorate.base.ids import Address
 from quorate.base.notes import Warn
 from quorate.controller.activation import Bootstrap
 from quorate.controller.context import Context, ControllerConfig, Rng
@@ -18,88 +18,33 @@ from quorate.controller.counts import ControllerCounts
 from quorate.controller.head import Head
 from quorate.controller.liveness import Liveness
 from quorate.controller.partition_index import PartitionIndex
+from quorate.controller.result import WriteOperation
 from quorate.controller.token_config import PLAINTEXT, TokenConfig, may_ask_for_tokens
 from quorate.metadata.image import Image
 from quorate.metadata.topics import ElectionCounts
 from quorate.node.api_row import ApiRow
 from quorate.node.apis import API_TABLE, denied
-from quorate.node.audit import AuditEntry, of_answer, of_request, of_write
+from quorate.node.audit import of_answer, of_request, of_write
 from quorate.node.client_quotas import ClientQuotas
 from quorate.node.envelope import envelope_error, unwrap
 from quorate.node.loggers import Loggers, NoLoggers
 from quorate.node.metadata_machine import MetadataMachine
+from quorate.node.node_io import Closed, NodeEffects, NodeInput, Registered
 from quorate.node.own_writes import OwnWrites
 from quorate.node.raft_rpc_inbound import response_to_wire
-from quorate.node.registration import Registrant, Registration, RegistrationSend
+from quorate.node.registration import Registrant, Registration
 from quorate.node.request_context import ReplicaView
 from quorate.node.requests import ENVELOPE, Call, requester_of
 from quorate.node.write_queue import WriteQueue
 from quorate.raft import inputs
 from quorate.raft.messages import Request
-from quorate.raft.ready import Send
-from quorate.replica.disk_jobs import Job
 from quorate.replica.proposals import Submit, batch_room
 from quorate.replica.replica import Answer, Input, Replica
 from quorate.replica.state_machine import Now
 from quorate.security.acl import AclOperation, AclResource
 from quorate.security.authorizer import CLUSTER_NAME, decide_when_loaded
-from quorate.wire.errors import EncodeError
-from quorate.wire.messages import ControllerRegistrationResponse, EnvelopeResponse
+from quorate.wire.messages import EnvelopeResponse
 from quorate.wire.schema import Message
-
-
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """The response to a RegistrationSend; None: there was none."""
-
-    response: ControllerRegistrationResponse | None
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """A call that has no response: close its connection."""
-
-    token: int
-    reason: str
-
-
-NodeInput = Call | Registered | Input
-
-
-@dataclass(slots=True)
-class NodeEffects:
-    """What to do now; `jobs` in order, everything else in any order."""
-
-    answers: list[tuple[int, bytes]] = field(default_factory=list)
-    """(token of the call, frame)."""
-    committed: list[tuple[int, int]] = field(default_factory=list)
-    """(token of the call, end offset) of each write among `answers` that succeeded: the end
-    (exclusive) of the newest record that its response may depend on. -1: it depends on none."""
-    closed: list[Closed] = field(default_factory=list)
-    sends: list[Send] = field(default_factory=list)
-    registrations: list[RegistrationSend] = field(default_factory=list)
-    jobs: list[Job] = field(default_factory=list)
-    leader: LeaderAndEpoch | None = None
-    notes: list[str] = field(default_factory=list)
-    wake_at_ms: int | None = None
-    stopped: bool = False
-    faulted: str | None = None
-    errors: int = 0
-    """Faults that did not end the node (`MetadataErrorCount`)."""
-    audit: list[AuditEntry] = field(default_factory=list)
-    """Entries of the audit trail, in order."""
-    throttled: list[tuple[int, int]] = field(default_factory=list)
-    """(token of the call, ms) of each of `answers` whose connection is not to be read for that time."""
-    queued_ms: list[int] = field(default_factory=list)
-    """How long each write that was decided had waited in the queue."""
-
-    def answer(self, call: Call, message: Message) -> None:
-        """Answer the call. Where the version of the request has no field for what the response says,
-        close the connection, as Kafka does."""
-        try:
-            self.answers.append((call.token, call.encode(message)))
-        except EncodeError as error:
-            self.closed.append(Closed(call.token, f"its response cannot be encoded: {error}"))
 
 
 class ControllerNode(ReplicaView):
@@ -153,6 +98,10 @@ class ControllerNode(ReplicaView):
         self._next = 0
         self._asked: dict[int, Call] = {}
         self._inbox: list[Input] = []
+
+    def add_task(self, task: WriteOperation[None, Any], period_ms: int) -> None:
+        """Run a periodic task besides Kafka's whenever this node becomes the active controller."""
+        self._own_writes.add_task(task, period_ms)
 
     def step(self, happened: Iterable[NodeInput], now: Now) -> NodeEffects:
         """Take everything that happened. Raises QuorateError where the state machine does.
@@ -286,7 +235,8 @@ class ControllerNode(ReplicaView):
         """Report to the write queue whether the replica leads; add what this node writes unasked."""
         writes, now_ms = self._writes, self.now.monotonic_ms
         if writes.leadership_changed(self.replica.leading_epoch):
-            self.liveness.activate(writes.head.image.cluster, now_ms)
+            registered = self.machine.register_offsets.by_id
+            self.liveness.activate(writes.head.image.cluster, registered, now_ms)
             operation, request = self._own_writes.lead(now_ms)
             writes.add(operation, request, None, now_ms)
         if not writes.is_active:

@@ -15,7 +15,8 @@ from quorate.config_definitions.java_text import parse_integer
 from quorate.controller.config_changes import Operation
 from quorate.controller.configs import IncrementalAlterConfigs, Outcome
 from quorate.controller.result import ApiError
-from quorate.metadata.image import BROKER_LOGGER_RESOURCE, ConfigResource
+from quorate.metadata.image import ConfigResource
+from quorate.metadata.resource_types import BROKER_LOGGER_RESOURCE
 from quorate.wire.messages import IncrementalAlterConfigsRequest
 from quorate.wire.schema import Message
 

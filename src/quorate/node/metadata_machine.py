@@ -8,6 +8,7 @@ from typing import Final
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.controller.head import Head
+from quorate.controller.register_offsets import RegisterOffsets
 from quorate.metadata.image import Image
 from quorate.metadata.loader import Loader, LogBatch, Provenance, Published, SnapshotBuilder
 from quorate.metadata.replay import record_values
@@ -37,6 +38,7 @@ class MetadataMachine:
         self._owns_process = owns_process
         self._loader = Loader()
         self.head = Head(self._loader.delta().interner)
+        self.register_offsets = RegisterOffsets()
         self._builder: SnapshotBuilder | None = None
         self._unfrozen_records = 0
         """How many were applied since `gc.freeze` was last called."""
@@ -79,6 +81,7 @@ class MetadataMachine:
         assert self._builder is not None
         self._loader.install(self._builder.finish())
         self._builder = None
+        self.register_offsets.loaded(self.image.cluster, self.provenance.offset)
         self._loader.take_touched()
         self._follow(None)
         self.snapshots_loaded += 1
@@ -106,6 +109,7 @@ class MetadataMachine:
                 )
             )
         self._follow(loader.take_touched())
+        self.register_offsets.applied(batch.base_offset, values)
         self._unfrozen_records += len(values)
         if self._unfrozen_records >= FREEZE_EVERY:
             self._freeze(after_young=True)

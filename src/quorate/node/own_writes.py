@@ -58,6 +58,10 @@ class OwnWrites:
         self._registered_in: Cluster | None = None
         """The registrations among which ours was seen: no need to look again."""
 
+    def add_task(self, task: WriteOperation[None, Any], period_ms: int) -> None:
+        """Add a periodic task. It runs from the next activation on."""
+        self._periods[task] = period_ms
+
     @property
     def wake_at_ms(self) -> int | None:
         """When `due` has something at the latest; None: while this node is not active."""

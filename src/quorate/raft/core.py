@@ -30,6 +30,7 @@ from quorate.raft.inputs import (
     UpgradeKRaftVersion,
 )
 from quorate.raft.invariants import InvariantChecker
+from quorate.raft.log_index import Diverging
 from quorate.raft.ready import Ready, Refused, Reply, Send
 from quorate.raft.reconfig_state import AwaitingCommit
 from quorate.raft.roles import (
@@ -138,6 +139,10 @@ class RaftCore:
     @property
     def snapshots(self) -> tuple[OffsetAndEpoch, ...]:
         return tuple(self._state.log.snapshots)
+
+    def has_place(self, offset: int, epoch: int) -> bool:
+        """Whether the log has `offset` (an end, exclusive) in `epoch`, or has a snapshot of it."""
+        return not isinstance(self._state.log.validate(offset, epoch), Diverging)
 
     def control_at(self, end_offset: int) -> ControlState:
         """kraft.version and voter set for a snapshot that ends at `end_offset` (exclusive)."""

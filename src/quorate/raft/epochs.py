@@ -121,6 +121,8 @@ def handle_common_response(
                 "controller.quorum.bootstrap.servers, and cluster.id in meta.properties on both "
                 "sides",
             )
+        elif error == ErrorCode.INVALID_VOTER_KEY:
+            _warn_of_another_directory(s, flight)
         elif error != ErrorCode.BROKER_NOT_AVAILABLE:
             _warn(
                 s, f"{s.requests.display_name(flight.to)} answers {flight.name} with {error.name}"
@@ -136,8 +138,7 @@ def handle_common_response(
         consistent = maybe_transition(s, leader, endpoints)
         return consistent and error == ErrorCode.NONE
     if error == ErrorCode.INVALID_VOTER_KEY:
-        peer = s.requests.display_name(flight.to)
-        _warn(s, f"{peer} has another directory id than the voter set has for it")
+        _warn_of_another_directory(s, flight)
         return False
     if error == ErrorCode.BROKER_NOT_AVAILABLE:
         return False
@@ -145,6 +146,11 @@ def handle_common_response(
         _warn(s, f"{s.requests.display_name(flight.to)} refuses {flight.name}: {error.name}")
         return False
     return True
+
+
+def _warn_of_another_directory(s: RaftState, flight: InFlightRequest) -> None:
+    voter = s.key_and_address(flight.to, s.voters.listeners(flight.to))
+    _warn(s, f"the node that answers for voter {voter} has another directory id")
 
 
 def _warn(s: RaftState, text: str) -> None:

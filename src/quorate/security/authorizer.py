@@ -153,7 +153,7 @@ def decide_when_loaded(
     resource: AclResource,
     name: str,
 ) -> Decision:
-    """As `decide`. But before the entries are known, only super users may ask.
+    """Decide as `decide`. But before the entries are known, only super users may ask.
 
     Kafka: `AuthorizerNotReadyException`.
     """

@@ -28,7 +28,8 @@ from quorate.config.validation import OVERRIDES
 from quorate.controller.context import ControllerConfig
 from quorate.controller.token_config import TokenConfig
 from quorate.log_dirs.meta_properties import NodeIdentity, load_identity
-from quorate.metadata.image import BROKER_RESOURCE, ConfigResource
+from quorate.metadata.image import ConfigResource
+from quorate.metadata.resource_types import BROKER_RESOURCE
 from quorate.node.controller_node import ControllerNode
 from quorate.node.feature_guard import FeatureGuard, check_log
 from quorate.node.metadata_machine import MetadataMachine
@@ -270,7 +271,7 @@ def _addresses(host: str) -> tuple[str, ...]:
 
 
 def _max_incoming_bytes(config: NodeConfig) -> int:
-    """`queued.max.request.bytes`; without a limit there, ours, but room for a whole request."""
+    """Return `queued.max.request.bytes`; without a limit there, ours, but room for a whole request."""
     if config.queued_max_request_bytes > 0:
         return config.queued_max_request_bytes
     return max(ConnectionLimits().max_incoming_bytes, config.socket_request_max_bytes)

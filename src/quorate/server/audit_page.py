@@ -1,6 +1,6 @@
 """`/audit`: the newest entries of a node's audit trail, as JSON.
 
-Entries are numbered from 0 since the start of the process, so a reader that follows the trail asks for
+Entries are numbered from 0 since the start of the process. A reader that follows the trail asks for
 those that it does not have. The page is for the same readers as the metrics: it needs no login.
 """
 

@@ -23,7 +23,7 @@ def _brokers(scrape: Scrape) -> Iterable[Broker]:
 
 
 def _state(broker: Broker) -> int:
-    """`BrokerRegistrationState`."""
+    """Return the number of `BrokerRegistrationState`."""
     if broker.fenced:
         return _FENCED
     return _CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else _ACTIVE
@@ -55,7 +55,7 @@ def _gauge(
 
 
 def _of_index(read: Callable[[Scrape], Value]) -> Callable[[Scrape], Value | None]:
-    """None where the node keeps no partitions (a member of quorate.embed)."""
+    """Read a value of the index; None where the node keeps no partitions (a member of quorate.embed)."""
     return lambda scrape: None if scrape.controller.index is None else read(scrape)
 
 

@@ -50,7 +50,7 @@ def _elected(read: Callable[[ElectionCounts], int]) -> Callable[[Scrape], Value 
 
 
 def _disk(name: str) -> Callable[[Scrape], Value | None]:
-    """None where the system does not say it."""
+    """Read a value of `/proc/self/io`; None where the system does not have it."""
 
     def value(scrape: Scrape) -> Value | None:
         try:

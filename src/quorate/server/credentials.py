@@ -1,7 +1,7 @@
 """Credentials for SCRAM: from the committed image, or from this node's disk before it is known.
 
-Three controllers that stopped together know no high watermark, so nothing is committed for them, and
-without credentials none could log in at another to elect. Until the image has a metadata.version, the
+Three controllers that stopped together know no high watermark, so nothing is committed for them.
+Without credentials none could log in at another to elect. Until the image has a metadata.version, the
 newest snapshot, the whole log and the bootstrap records count instead. A record there may turn out not
 to be committed: it was written by a leader of this cluster all the same, never by a client.
 """

@@ -207,7 +207,7 @@ async def run_in_thread(work: Callable[[], R]) -> R:
 def attempt_snapshot(
     storage: Storage, job: WriteSnapshot, pause: Callable[[], None] = lambda: None
 ) -> SnapshotWritten | SnapshotFailed:
-    """As `write_snapshot`, but an exception of the state machine becomes a SnapshotFailed."""
+    """Do as `write_snapshot`, but return SnapshotFailed for an exception of the state machine."""
     try:
         return write_snapshot(storage, job, pause)
     except Exception as defect:

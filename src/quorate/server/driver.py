@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
-from quorate.node.controller_node import NodeEffects, NodeInput, Registered
+from quorate.node.node_io import NodeEffects, NodeInput, Registered
 from quorate.node.raft_rpc_outbound import api_key_of, request_to_wire, response_from_wire
 from quorate.node.registration import RegistrationSend
 from quorate.node.request_limits import check_size

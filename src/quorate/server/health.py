@@ -42,7 +42,7 @@ class Health:
         meters: Meters,
         detail: Callable[[], Mapping[str, object]] = dict,
     ) -> None:
-        """`detail`: what `/readyz` says beyond the verdict."""
+        """Take the facts. `detail`: what `/readyz` says beyond the verdict."""
         self._driver = driver
         self._detail = detail
         self._replica = replica
@@ -60,8 +60,8 @@ class Health:
     def unready_reason(self) -> str | None:
         """Why the node should get no requests.
 
-        Ready is a follower or observer that fetched from its leader within the fetch timeout, or a
-        leader that committed in its epoch and hears from a majority. Either must also have applied,
+        A follower or observer is ready that fetched from its leader within the fetch timeout. A leader
+        is ready that committed in its epoch and hears from a majority. Either must also have applied,
         within the last fetch timeout, everything it knew to be committed.
         """
         reason = self.unhealthy_reason()

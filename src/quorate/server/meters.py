@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import nan
 from typing import Final
 
-from quorate.node.controller_node import NodeEffects, NodeInput
+from quorate.node.node_io import NodeEffects, NodeInput
 from quorate.replica.disk_jobs import (
     AppendBatches,
     InstallRefused,
@@ -98,7 +98,7 @@ class Meters:
     """The meters of one node. Its loop updates them; the disk thread updates `sync_seconds` alone."""
 
     def __init__(self, replica: Replica, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock`: monotonic, in s; the same clock as that of the node's steps."""
+        """Begin with zeros. `clock`: monotonic, in s; the same clock as that of the node's steps."""
         self.clock = clock
         self.appended_records = 0
         """Records appended as the leader."""

@@ -50,19 +50,19 @@ class ObservedNode(Protocol):
 
     @property
     def index(self) -> PartitionIndex | None:
-        """None for a node that keeps no partitions."""
+        """The index of partitions; None for a node that keeps none."""
 
     @property
     def elections(self) -> ElectionCounts | None:
-        """Of partitions; None for a node that keeps none."""
+        """The elections of partitions; None for a node that keeps none."""
 
     @property
     def counts(self) -> ControllerCounts | None:
-        """None for a node without a write queue."""
+        """The counts of the write queue; None for a node without one."""
 
     @property
     def liveness(self) -> Liveness | None:
-        """Of the brokers; None for a node that has none."""
+        """The liveness of brokers; None for a node that has none."""
 
 
 class ListenerStats(Protocol):
@@ -81,7 +81,7 @@ class ListenerStats(Protocol):
 
     @property
     def failed_authentications(self) -> Mapping[str, int]:
-        """By secured listener: connections that failed TLS or SASL."""
+        """The number of connections that failed TLS or SASL, by secured listener."""
 
 
 class Scrape(NamedTuple):

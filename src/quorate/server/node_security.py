@@ -54,7 +54,7 @@ class _ListenerTls:
         return TlsTransport(upper, self.certificates.context, self._principal_of)
 
     def _principal_of(self, certificate: bytes | None) -> str:
-        """`DefaultKafkaPrincipalBuilder`: no certificate, no name."""
+        """Return the name of `DefaultKafkaPrincipalBuilder`: no certificate, no name."""
         if certificate is None:
             return ANONYMOUS
         return str(KafkaPrincipal(USER, self._mapper.name_of(subject_of(certificate))))
@@ -82,7 +82,7 @@ class NodeSecurity:
     """
 
     def __init__(self, config: NodeConfig, wall_s: Callable[[], float] = time.time) -> None:
-        """`wall_s`: s since 1970."""
+        """Read the stores. `wall_s`: s since 1970."""
         self._wall_s = wall_s
         self._warn_at_s = 0.0
         self._listeners: dict[str, ListenerSecurity] = {}

@@ -51,7 +51,7 @@ class Peer:
         unreachable: set[Address],
         connect_timeout_s: float = 10.0,
     ) -> None:
-        """`unreachable`: addresses already logged as unreachable, shared by all peers of a node."""
+        """Begin unconnected. `unreachable`: addresses already logged, shared by all peers of a node."""
         self.address = address
         self._log = log
         self.security: PeerSecurity = OPEN_PEER

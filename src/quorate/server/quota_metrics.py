@@ -24,7 +24,7 @@ Now = int
 
 
 def _from(read: Callable[[ClientQuotas, Now], Value]) -> Callable[[Scrape], Value | None]:
-    """None for a node without clients' quotas: a member of quorate.embed."""
+    """Read a value of the quotas; None for a node without them: a member of quorate.embed."""
 
     def value(scrape: Scrape) -> Value | None:
         node = scrape.controller

@@ -2,7 +2,7 @@
 
 An evaluation that may take milliseconds runs on one thread of its own, each connection has at most one
 there. The interpreter hands the loop its lock back after 0.2 ms (`server.app`), and hashing does not
-hold it, so a flood of logins delays other logins, not the quorum.
+hold it. So a flood of logins delays other logins, not the quorum.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class SaslListeners:
         credentials: Credentials,
         now: Callable[[], tuple[int, int]],
     ) -> None:
-        """Raises JaasError for a JAAS text that cannot be used."""
+        """Read the logins. Raises JaasError for a JAAS text that cannot be used."""
         self._settings = config.sasl
         self._now = now
         self._pool = ThreadPoolExecutor(1, "sasl")

@@ -15,11 +15,6 @@ from quorate import __version__
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Uuid, uuid_from_text, uuid_to_text
 from quorate.metadata.image import (
-    BROKER_LOGGER_RESOURCE,
-    BROKER_RESOURCE,
-    CLIENT_METRICS_RESOURCE,
-    GROUP_RESOURCE,
-    TOPIC_RESOURCE,
     ConfigResource,
     Features,
     Image,
@@ -29,6 +24,13 @@ from quorate.metadata.image import (
     Topics,
 )
 from quorate.metadata.loader import Published
+from quorate.metadata.resource_types import (
+    BROKER_LOGGER_RESOURCE,
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+)
 from quorate.raft.values import ControlState, LeaderChange, Voter
 from quorate.shell import java_text
 from quorate.shell.nodes import REDACTED, Directory, Leaf, Node, Redaction, directory, leaf

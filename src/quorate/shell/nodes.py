@@ -14,12 +14,12 @@ from quorate.config_definitions.definition import (
     group_configs,
     topic_configs,
 )
-from quorate.metadata.image import (
+from quorate.metadata.image import ConfigResource
+from quorate.metadata.resource_types import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
-    ConfigResource,
 )
 
 REDACTED: Final = "[redacted]"

@@ -28,7 +28,7 @@ class Prng:
         return probability > 0 and self.random() < probability
 
     def below(self, limit: int) -> int:
-        """From 0 to limit - 1."""
+        """Draw a number from 0 to limit - 1."""
         return int(self.random() * limit)
 
     def between(self, least: int, most: int) -> int:
@@ -36,7 +36,7 @@ class Prng:
         return least + int(self.random() * (most - least + 1))
 
     def skewed(self, least: int, most: int) -> int:
-        """As `between`, mostly near `least`."""
+        """Draw as `between`, mostly near `least`."""
         drawn = self.random()
         return least + int(drawn * drawn * drawn * (most - least + 1))
 

@@ -31,6 +31,6 @@ def check_paths(paths: Sequence[str], options: Mapping[str, str]) -> None:
 
 
 def frame_of(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:
-    """As `read_metadata`, without the check: Spark lists the paths again anyway."""
+    """Read as `read_metadata`, without the check: Spark lists the paths again anyway."""
     register(spark)
     return spark.read.format(FORMAT).options(**options).load(list(paths))

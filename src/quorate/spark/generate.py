@@ -1,7 +1,7 @@
 """Generates metadata logs of any size, as a quorum writes them: `python -m quorate.spark.generate`.
 
-Each cluster has topics, partitions whose leaders and in-sync replicas change, brokers that crash
-and return, configs and quotas, in the proportions of a busy cluster. A seed determines everything:
+Each cluster has topics, configs and quotas in the proportions of a busy cluster. Its brokers crash
+and return, and the leaders and in-sync replicas of its partitions change. A seed determines everything:
 the same arguments give the same bytes, and every log can be replayed.
 """
 

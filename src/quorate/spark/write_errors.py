@@ -71,7 +71,7 @@ def plain_reason(error: Exception) -> str:
 
 
 def fullest(paths: Iterable[str]) -> str | None:
-    """Of these paths, the one whose disk has the least free space; None when none is known."""
+    """Return the path whose disk has the least free space; None when none is known."""
     known = {path: free for path in paths if (free := _free(path)) is not None}
     return min(known, key=lambda path: known[path][0], default=None)
 

@@ -32,7 +32,7 @@ class MediumFiles(Protocol):
     def names(self) -> list[str]: ...
 
     def size(self, name: str) -> int:
-        """In bytes."""
+        """Return the size in bytes."""
 
     def read(self, name: str, position: int, size: int) -> bytes:
         """Up to `size` bytes from `position` on."""

@@ -2,8 +2,7 @@
 
 The versions of the headers follow from api and version (`ApiKeys.requestHeaderVersion`).
 ApiVersions is the exception that lets any two nodes begin: its response always has header version
-0, and a request in a version that the server does not know is still answered, in version 0
-(KIP-511).
+0. A server answers a request in a version that it does not know, in version 0 (KIP-511).
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def start(
 
 
 def functions() -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
-    """`encode`, `decode` and `decode_prefix` in C."""
+    """Return `encode`, `decode` and `decode_prefix` in C."""
     return _native.encode, _native.decode, _native.decode_prefix
 
 

@@ -1,10 +1,12 @@
 """One version of a message as plain tuples: the input of the codec in C.
 
 A struct is (class, flexible, fields): the tagged fields in front, ascending by tag, then those of
-the body in the order of their bytes, then those that the version lacks. A field is
+the body in the order of their bytes, then those that the version lacks. A field is:
+
 (name, kind, kind of its elements, place, tag, nullable, classic, least bytes of an element,
-has a default value, default value, struct or None). `_native.c` reads exactly this; a change
-of the format changes FORMAT in both.
+has a default value, default value, struct or None)
+
+`_native.c` reads exactly this; a change of the format changes FORMAT in both.
 """
 
 from __future__ import annotations

@@ -25,7 +25,9 @@ from typing import Any, Final, Literal, Self, dataclass_transform
 
 from quorate.base.ids import ZERO_UUID
 
-Kind = Literal["request", "response", "header", "data", "metadata"]
+Kind = Literal[
+    "request", "response", "header", "data", "metadata", "coordinator-key", "coordinator-value"
+]
 UnknownTags = tuple[tuple[int, bytes], ...]
 
 FORMATS: Final = {

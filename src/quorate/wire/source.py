@@ -78,7 +78,8 @@ def differs(field: Field, value: str) -> str:
     default = field.default
     if default is NEW and field.type_name == "struct":
         parts = [differs(inner, f"{value}.{inner.name}") for inner in field.struct.schema.fields]
-        return " or ".join([*parts, f"{value}.unknown_tags"])
+        absent = [] if field.nullable is None else [f"{value} is None"]
+        return " or ".join([*absent, *parts, f"{value}.unknown_tags"])
     if default is NEW:
         return value if field.nullable is None else f"{value} != []"
     if default is None:

@@ -179,7 +179,8 @@ class _Decoder:
         present = self.code.new_name("n")
         self.fixed(present, "b", path, 1)
         self.flush()
-        with self.code.block(f"if {present} < 0:"):
+        # Before a tagged struct stands a varint that is 0 for null, before others a byte below 0.
+        with self.code.block(f"if {present} < {0 if field.tag is None else 1}:"):
             self.code.add(assign.format("None"))
         with self.code.block("else:"):
             self.new_struct(field.struct, var, f"{path}.")

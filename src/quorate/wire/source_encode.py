@@ -116,7 +116,7 @@ class _Encoder:
             return
         self.flush()
         with self.code.block(f"if {var} is None:"):
-            self.code.add(f"{self.out}.append(255)")
+            self.code.add(f"{self.out}.append({255 if field.tag is None else 0})")
         with self.code.block("else:"):
             self.code.add(f"{self.out}.append(1)")
             self.struct(field.struct, var)

@@ -157,7 +157,7 @@ _quorate_command() {
       valued='--bootstrap-server --bootstrap-controller --bootstrap-controllers --command-config --timeout --owner-principal --renewer-principal --max-life-time-period --renew-time-period --expiry-time-period --hmac' ;;
     "quorate dump-log")
       commands=''
-      flags='--cluster-metadata-decoder --skip-record-metadata --print-data-log --deep-iteration --verify-index-only --index-sanity-check --json -h --help --version --json-schema'
+      flags='--offsets-decoder --transaction-log-decoder --cluster-metadata-decoder --remote-log-metadata-decoder --share-group-state-decoder --skip-record-metadata --print-data-log --deep-iteration --verify-index-only --index-sanity-check --json -h --help --version --json-schema'
       valued='--files --max-bytes --max-message-size' ;;
     "quorate metadata-shell")
       commands=''

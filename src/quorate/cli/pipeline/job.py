@@ -95,7 +95,7 @@ clusters_option: Final = click.option(
 
 
 def named_clusters(words: Mapping[str, Any]) -> dict[str, list[str]]:
-    """By name, the absolute paths of `--cluster` options."""
+    """Return, by name, the absolute paths of `--cluster` options."""
     found: dict[str, list[str]] = {}
     for text in words["clusters"]:
         name, equals, path = text.partition("=")

@@ -64,9 +64,10 @@ class QuorumDirectory:
     def load_or_create(self, controllers: int, *, secure: bool = False) -> bool:
         """Lock the directory and load its quorum, or format a new one of `controllers` nodes.
 
-        `secure` gives a new quorum TLS and SASL. Returns True when a quorum existed. Raises
-        QuorateError when another quickstart uses the directory, when it holds other files or, with
-        `secure`, a quorum without TLS, or when a controller cannot be formatted.
+        `secure` gives a new quorum TLS and SASL. Returns True when a quorum existed.
+
+        Raises QuorateError in these cases: another quickstart uses the directory; it holds other files
+        or, with `secure`, a quorum without TLS; a controller cannot be formatted.
         """
         memory = self.data / _STATE_FILE
         if not memory.exists() and self._has_foreign_files():

@@ -56,8 +56,8 @@ def campaign(
     """Run seeds with every check on and write a row of Parquet for each.
 
     Lists the coverage points that no seed has reached. Exit codes: 0 no seed failed and every
-    coverage point was reached, 1 a seed failed or a coverage point was missed, 2 bad input,
-    70 the machine refused (a full disk, a killed process), 130 interrupted.
+    coverage point was reached; 1 a seed failed or a coverage point was missed; 2 bad input;
+    70 the machine refused (a full disk, a killed process); 130 interrupted.
     """
     from quorate.sim.run.campaign import Campaign
 

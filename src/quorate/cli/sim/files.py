@@ -8,8 +8,10 @@ import click
 
 
 def check_place(place: str | Path | None, option: str, *read: str | None) -> None:
-    """Raises BadParameter where nothing can be written to what a command is to write in the end,
-    or where that is one of the files that it has `read`."""
+    """Check that a command can write to `place` in the end, and has not `read` it.
+
+    Raises BadParameter.
+    """
     if place is None:
         return
     path = Path(place)

@@ -88,8 +88,8 @@ def nemesis(as_json: bool, keep: Path | None, **given: Any) -> int:
     """Inject faults into a quorum of real processes on loopback, and check its invariants.
 
     Clients put, get and compare-and-set meanwhile. At the end all faults are repaired. Then the
-    quorum must accept writes, the clients' history must be linearizable, every acknowledged write
-    must be on every disk, and all logs and states must be equal.
+    quorum must accept writes, and the clients' history must be linearizable. Every acknowledged
+    write must be on every disk, and all logs and states must be equal.
     """
     if given["only"] == "help":
         from quorate.nemesis.plan import FAULT_KINDS

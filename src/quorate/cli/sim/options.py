@@ -32,7 +32,7 @@ class SeedError(QuorateError):
 
 
 def one_seed(word: str) -> int | None:
-    """`7`, or `1:7` with the plan format that it is a seed of; None where it is no seed.
+    """Parse `7`, or `1:7` with the plan format that it is a seed of; None where it is no seed.
 
     Raises SeedError where the format is another one.
     """
@@ -112,7 +112,7 @@ def seed(ctx: click.Context, param: click.Parameter, value: str) -> int:
 
 
 def _seeds(ctx: click.Context, param: click.Parameter, value: str) -> range:
-    """`7`, or `0..1000`, the second not included."""
+    """Parse `7`, or `0..1000`, the second not included."""
     from quorate.sim.plan.bounds import MOST
 
     words = value.split("..", 1)
@@ -128,7 +128,7 @@ def _seeds(ctx: click.Context, param: click.Parameter, value: str) -> range:
 
 
 def _seeds_or_today(ctx: click.Context, param: click.Parameter, value: str) -> range:
-    """`A..B`, or `today`, `today:N`: the first N of the date in UTC."""
+    """Parse `A..B`, or `today`, `today:N`: the first N of the date in UTC."""
     from quorate.sim.run.campaign import seeds_of_day
 
     word, colon, count = value.partition(":")
@@ -153,7 +153,7 @@ def seeds_option(command: Any) -> Any:
 
 
 def plan_of(what: str) -> Plan:
-    """Of a seed, or of a file (`-`: the standard input): a plan, or a world with its outcome.
+    """Return the plan of a seed or of a file (`-`: the standard input), which may be a world with outcome.
 
     Raises SeedError, and ScenarioError where the file does not parse.
     """

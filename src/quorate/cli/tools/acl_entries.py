@@ -182,7 +182,7 @@ def _entries(options: Mapping[str, Any], operations: Iterable[int]) -> list[AclE
 
 
 def _principal(text: str) -> str:
-    """`SecurityUtils.parseKafkaPrincipal`: TYPE:NAME. Raises FlatToolError."""
+    """Parse TYPE:NAME as `SecurityUtils.parseKafkaPrincipal`. Raises FlatToolError."""
     kind, colon, name = text.strip().partition(":")
     if not colon or not kind or not name:
         raise FlatToolError(
@@ -214,7 +214,7 @@ def _check_operations(rules: AclRules) -> None:
 
 # -- text ----------------------------------------------------------------------------------------
 def resource_text(binding: AclBinding) -> str:
-    """As `ResourcePattern.toString`."""
+    """Return the text of `ResourcePattern.toString`."""
     return _pattern_text(binding.resource_type, binding.resource_name, binding.pattern_type)
 
 
@@ -224,7 +224,7 @@ def _pattern_text(resource_type: int, name: str, pattern_type: int) -> str:
 
 
 def entry_text(principal: str, host: str, operation: int, permission: int) -> str:
-    """As `AccessControlEntry.toString`."""
+    """Return the text of `AccessControlEntry.toString`."""
     return (
         f"(principal={principal}, host={host}, operation={_name(_OPERATION_TEXT, operation)}, "
         f"permissionType={_name(_PERMISSION_TEXT, permission)})"

@@ -223,9 +223,9 @@ def list_registrations(**options: Any) -> None:
 def list_problems(silent_after: float, **options: Any) -> int:
     """Show what is wrong with the cluster: which node, what, and what to do.
 
-    It asks the quorum for its voters and registrations, tries the addresses of the voters, compares
-    the versions of the nodes, and looks for reassignments that wait for a broker. Brokers are seen
-    with --bootstrap-server only. The exit code is 1 if there is a problem.
+    It asks the quorum for its voters and registrations, and tries the addresses of the voters. It
+    compares the versions of the nodes, and looks for reassignments that wait for a broker. Brokers
+    are seen with --bootstrap-server only. The exit code is 1 if there is a problem.
     """
     from quorate.cli.tools.cluster_problems import json_rows, problems, text_lines
 
@@ -300,7 +300,7 @@ def api_versions(**options: Any) -> None:
 
 
 def versions_text(apis: Sequence[ApiRange]) -> str:
-    """As `NodeApiVersions.toString` of Kafka 4.4.0, with line breaks."""
+    """Return the text of `NodeApiVersions.toString` of Kafka 4.4.0, with line breaks."""
     from quorate.cli.kafka_apis import kafka_apis
 
     known = kafka_apis()

@@ -17,7 +17,7 @@ from quorate.client.connection import (
     ConnectError,
     Connection,
     LoginError,
-    NoResponseError,
+    SilentNodeError,
     UnsupportedVersionError,
 )
 from quorate.client.results import QuorumInfo, ReplicaStatus, RequestFailedError
@@ -50,7 +50,7 @@ class Probe(NamedTuple):
     @property
     def hangs(self) -> bool:
         """The machine accepted the connection, and the process did not answer."""
-        return isinstance(self.error, NoResponseError) and "did not answer" in str(self.error)
+        return isinstance(self.error, SilentNodeError)
 
 
 _Probes = Callable[[Address], Probe]
@@ -191,7 +191,7 @@ def _silent(
 
 
 def _addresses(admin: Admin, quorum: QuorumInfo) -> Mapping[int, Address]:
-    """Where the voters listen; none over brokers: their controllers may be in another network."""
+    """Return where the voters listen. None over brokers: their controllers may be in another network."""
     if not admin.config.controllers:
         return {}
     named = {node_id: listeners[0].address for node_id, listeners in quorum.listeners.items()}

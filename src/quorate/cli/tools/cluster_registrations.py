@@ -87,7 +87,7 @@ def needs_upgrade(rows: list[RegisteredNode]) -> bool:
 def _controllers(
     cluster: ClusterDescription, quorum: QuorumInfo, first: str, silent_after_ms: int
 ) -> list[RegisteredNode]:
-    """`first`: the command that must come before the removal of a ghost; empty for none."""
+    """List the controllers. `first`: the command that must precede the removal of a ghost; empty for none."""
     voters = {row.key.id: row for row in quorum.voters}
     observers = {row.key.id: row for row in quorum.observers}
     rows = []

@@ -122,9 +122,10 @@ def _exists(admin: Admin, kind: str, name: str) -> bool:
     if kind == CLIENT_METRICS:
         return name in _config_resources(admin, kind)
     try:
-        return name in _group_names(admin)
+        groups, is_complete = _group_names(admin)
     except UnsupportedVersionError:
         return True
+    return name in groups or not is_complete
 
 
 def _all_names(admin: Admin, kind: str) -> Sequence[str]:
@@ -134,27 +135,29 @@ def _all_names(admin: Admin, kind: str) -> Sequence[str]:
         return [*map(str, sorted(admin.describe_cluster().nodes)), ""]
     if kind == CLIENT_METRICS:
         return sorted(_config_resources(admin, kind))
-    return sorted(_group_names(admin))
+    return sorted(_group_names(admin)[0])
 
 
 def _config_resources(admin: Admin, kind: str) -> Collection[str]:
     return [each.name for each in admin.list_config_resources(RESOURCE_TYPES[kind])]
 
 
-def _group_names(admin: Admin) -> Collection[str]:
-    """Groups that brokers know, and groups that have configs."""
+def _group_names(admin: Admin) -> tuple[Collection[str], bool]:
+    """Groups that brokers know and groups that have configs; whether the latter could be listed."""
     names: set[str] = set()
     if not admin.config.controllers:
         names.update(admin.list_groups())
     try:
         names.update(_config_resources(admin, GROUPS))
-    except UnsupportedVersionError:
+    except UnsupportedVersionError:  # Kafka before 4.1
         if admin.config.controllers:
             raise
+        return names, False
     except RequestFailedError as error:
         if error.code.name != "CLUSTER_AUTHORIZATION_FAILED":
             raise
-    return names
+        return names, False
+    return names, True
 
 
 def _print_resource(kind: str, name: str, entries: Sequence[ConfigEntry], every: bool) -> None:

@@ -20,16 +20,9 @@ from dataclasses import dataclass, field
 from typing import IO, Final, NoReturn
 
 from quorate.formats.batch import HEADER_SIZE, batch_size, iter_batches
-from quorate.formats.dump import (
-    CutLineError,
-    DumpError,
-    DumpOptions,
-    RecordDump,
-    Trail,
-    batch_json,
-    batch_line,
-)
-from quorate.formats.quick_json import RecordPrinter
+from quorate.formats.dump import DumpOptions, RecordDump, Trail, batch_json, batch_line
+from quorate.formats.dump_contents import Contents, contents_of
+from quorate.formats.loose_records import CutLineError, DumpError
 
 _FLUSH_LINES: Final = 1000
 _UP_TO_MAGIC: Final = 17
@@ -123,12 +116,10 @@ class LogDump:
             yield position, piece[:sound]
             position += sound
 
-    def print(
-        self, piece: tuple[int, bytes], printer: RecordPrinter, output: Output
-    ) -> DumpProgress:
+    def print(self, piece: tuple[int, bytes], contents: Contents, output: Output) -> DumpProgress:
         """Print a piece. Raises DumpError at an unreadable batch, after printing those before it."""
         options, progress = self.options, DumpProgress(piece[0], Trail())
-        records = RecordDump(options.records, printer)
+        records = RecordDump(options.records, contents)
         progress.trail = records.trail
         line_of = batch_json if options.as_json else batch_line
         records_of = records.json_lines if options.as_json else records.lines
@@ -150,10 +141,10 @@ class LogDump:
 
 def dump_alone(dump: LogDump, output: Output, progress: DumpProgress) -> None:
     """Print the whole file in this process. Raises DumpError at an unreadable batch."""
-    printer = RecordPrinter()
+    contents = contents_of(dump.options.records.kind)
     output.flush()
     for piece in dump.pieces():
-        part = dump.print(piece, printer, output)
+        part = dump.print(piece, contents, output)
         progress.trail.join(part.trail)
         progress.position = part.position
 
@@ -169,7 +160,7 @@ def can_share(dump: LogDump, output: Output) -> bool:
 
 
 def dump_shared(dump: LogDump, output: Output, progress: DumpProgress) -> None:
-    """As `dump_alone`, with several processes."""
+    """Dump as `dump_alone`, with several processes."""
     output.flush()
     out, count = output.stream.fileno(), max(_processes(), 2)
     ring = [os.pipe() for _ in range(count)]
@@ -231,13 +222,13 @@ def _work_in_turn(
 ) -> DumpProgress | DumpError | None:
     """Print this process's pieces in turn; returns the result of the dump if it holds the token last."""
     previous, following, out = pipes
-    printer, number = RecordPrinter(), 0
+    contents, number = contents_of(dump.options.records.kind), 0
     try:
         for piece in dump.pieces():
             if number % count == me:
                 text, failure, part = io.BytesIO(), None, DumpProgress()
                 try:
-                    part = dump.print(piece, printer, Output(text))
+                    part = dump.print(piece, contents, Output(text))
                 except DumpError as error:
                     failure = error
                 progress = _receive(previous)

@@ -29,14 +29,21 @@ from quorate.cli.tools.dump_index import (
     dump_index,
     dump_time_index,
 )
-from quorate.formats.dump import DumpError
+from quorate.cli.tools.dump_producers import (
+    CorruptSnapshotError,
+    dump_aborted_transactions,
+    dump_producers,
+)
 from quorate.formats.files import (
     BOOTSTRAP_CHECKPOINT,
     INDEX_SUFFIX,
     LOG_SUFFIX,
+    PRODUCERS_SUFFIX,
     SNAPSHOT_SUFFIX,
     TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
 )
+from quorate.formats.loose_records import DumpError
 
 _SNAPSHOT_NAME: Final = re.compile(r"(\d{20}).(\d{10}).*\.checkpoint")
 
@@ -86,6 +93,14 @@ class Dump:
             self._index(dump_index(path, self._options.index, self._faults))
         elif suffix == TIME_INDEX_SUFFIX:
             self._index(dump_time_index(path, self._options.index, self._faults))
+        elif suffix == TRANSACTION_INDEX_SUFFIX:
+            self._index(dump_aborted_transactions(path))
+        elif suffix == PRODUCERS_SUFFIX:
+            try:
+                self._index(dump_producers(path))
+            except CorruptSnapshotError as error:
+                self._output.flush()
+                click.echo(str(error), err=True)
         else:
             self._output.flush()
             click.echo(f"Ignoring unknown file {path}", err=True)

@@ -14,10 +14,11 @@ from typing import Final, NamedTuple
 
 from quorate.cli.java_files import absolute_text
 from quorate.formats.batch import HEADER_SIZE, PREFIX_SIZE, BatchView, read_batches
-from quorate.formats.dump import DumpError, batch_last_offset, newest_timestamp
+from quorate.formats.dump import batch_last_offset, newest_timestamp
 from quorate.formats.errors import BatchError, IncompleteBatchError
 from quorate.formats.files import LOG_SUFFIX
 from quorate.formats.legacy_batch import FIRST_MAGIC
+from quorate.formats.loose_records import DumpError
 
 _OFFSET_ENTRY: Final = struct.Struct(">ii")
 _TIME_ENTRY: Final = struct.Struct(">qi")

@@ -1,4 +1,4 @@
-"""`quorate dump-log`: print log segments, snapshots and indexes.
+"""`quorate dump-log`: print log segments, snapshots and indexes, of controllers and of brokers.
 
 Flags, output and exit codes are those of Kafka's kafka-dump-log (`DumpLogSegments`). It opens files for
 reading only and takes no lock, so it also works on the files of a running node.
@@ -32,7 +32,8 @@ class _SingleDashCommand(ToolCommand):
     epilog="""\b
 Examples:
   quorate dump-log --cluster-metadata-decoder --files 00000000000000000000.log
-  quorate dump-log --cluster-metadata-decoder --json --files a.log,b.checkpoint""",
+  quorate dump-log --cluster-metadata-decoder --json --files a.log,b.checkpoint
+  quorate dump-log --offsets-decoder --files __consumer_offsets-7/00000000000000000000.log""",
 )
 @click.option(
     "--files",
@@ -42,7 +43,25 @@ Examples:
     help="Logs, snapshots and indexes to print.",
 )
 @click.option(
-    "--cluster-metadata-decoder", "decode", is_flag=True, help="Decode records as cluster metadata."
+    "--offsets-decoder", is_flag=True, help="Decode records of the topic __consumer_offsets."
+)
+@click.option(
+    "--transaction-log-decoder",
+    is_flag=True,
+    help="Decode records of the topic __transaction_state.",
+)
+@click.option(
+    "--cluster-metadata-decoder", is_flag=True, help="Decode records as cluster metadata."
+)
+@click.option(
+    "--remote-log-metadata-decoder",
+    is_flag=True,
+    help="Decode records of the topic __remote_log_metadata.",
+)
+@click.option(
+    "--share-group-state-decoder",
+    is_flag=True,
+    help="Decode records of the topic __share_group_state.",
 )
 @click.option(
     "--skip-record-metadata", is_flag=True, help="Omit offsets, sizes and control records."
@@ -73,10 +92,8 @@ def dump_log(files: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     """Print the batches and records of log segments and snapshots (Kafka's kafka-dump-log).
 
     \b
-    Only cluster metadata is decoded. Kafka's decoders for brokers' internal topics
-    (--offsets-decoder, --transaction-log-decoder, --share-group-state-decoder,
-    --remote-log-metadata-decoder) and for Java classes (--key-decoder-class,
-    --value-decoder-class) are not supported.
+    It prints indexes, and a broker's .txnindex and .snapshot files too. Kafka's options
+    --key-decoder-class and --value-decoder-class are not supported: they name Java classes.
     """
     if len(files) > 1:
         raise click.UsageError(
@@ -88,11 +105,15 @@ def dump_log(files: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     from quorate.cli.tools.dump_files import Dump, DumpLogOptions
     from quorate.cli.tools.dump_index import IndexChecks
     from quorate.formats.dump import DumpOptions
+    from quorate.formats.dump_contents import LogKind
 
-    print_data = flags["decode"] or flags["print_data_log"]
+    # With several decoders Kafka's tool takes the first, in this order.
+    chosen = (one for one in LogKind if flags.get(one.value.replace("-", "_")))
+    kind = next((one for one in chosen if one is not LogKind.TEXT), LogKind.TEXT)
+    print_data = kind is not LogKind.TEXT or flags["print_data_log"]
     options = DumpLogOptions(
         BatchOptions(
-            DumpOptions(flags["decode"], print_data, flags["skip_record_metadata"]),
+            DumpOptions(kind, print_data, flags["skip_record_metadata"]),
             flags["deep_iteration"] or print_data or as_json,
             as_json,
         ),

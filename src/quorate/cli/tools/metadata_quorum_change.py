@@ -150,7 +150,7 @@ def remove_controller(
 
 
 def _remove(admin: Admin, key: ReplicaKey, unregister: bool) -> None:
-    """Raises QuorumToolError, or a ClientError, where the voter cannot be removed."""
+    """Remove the voter. Raises QuorumToolError, or a ClientError, where it cannot be removed."""
     from quorate.client.connection import ClientError
 
     try:
@@ -166,7 +166,7 @@ def _remove(admin: Admin, key: ReplicaKey, unregister: bool) -> None:
 
 
 def _unregister(admin: Admin, controller_id: int) -> None:
-    """Raises QuorumToolError. The voter stays removed."""
+    """Unregister the removed voter. Raises QuorumToolError; the voter stays removed."""
     from quorate.client.connection import ClientError
 
     try:

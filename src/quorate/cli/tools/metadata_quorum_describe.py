@@ -109,7 +109,7 @@ def _uncommitted(admin: Admin, quorum: QuorumInfo) -> dict[str, list[dict[str, A
 
 
 def endpoint_text(listener: Listener) -> str:
-    """`NAME://host:port`."""
+    """Return `NAME://host:port`."""
     return f"{listener.name}://{listener.address}"
 
 
@@ -169,7 +169,7 @@ def _describe_replication(admin: Admin, human_readable: bool, as_json: bool) -> 
 
 
 def _format_age(timestamp_ms: Any, now_ms: int) -> str:
-    """`N ms ago`, or -1 for unknown.
+    """Return `N ms ago`, or -1 for unknown.
 
     The leader sets the timestamps, and its own is its time of the response. Kafka's tool subtracts them
     from its own clock and ends with an error where one of them is later than that.

@@ -32,7 +32,7 @@ def explore_files(
 
 
 def explore_quorum(live: Mapping[str, Any], command: Sequence[str], *, redact: bool) -> None:
-    """As `explore_files`, on the running quorum that the options `live` name."""
+    """Explore, as `explore_files`, the running quorum that the options `live` name."""
     # Imported here: the client costs a quarter of the time of a command on a file.
     from quorate.cli.tools.metadata_shell_live import read_on, running_quorum
     from quorate.shell.following import QuorumFollower

@@ -150,7 +150,7 @@ def topic_replicas(admin: Admin, topics: Iterable[str]) -> dict[PartitionName, t
 
 
 def directories_of(admin: Admin, replicas: Replicas) -> dict[TopicPartitionReplica, str]:
-    """Where the replicas lie; nothing of brokers that do not answer, nothing for controllers."""
+    """Return where the replicas lie; nothing of brokers that do not answer, nothing for controllers."""
     if admin.config.controllers:
         return {}
     live = admin.describe_cluster().nodes
@@ -293,5 +293,5 @@ def move_directories(
 
 
 def replica_text(replica: TopicPartitionReplica) -> str:
-    """`TopicPartitionReplica.toString`: `orders-0-1`."""
+    """Return the text of `TopicPartitionReplica.toString`: `orders-0-1`."""
     return f"{replica.partition}-{replica.broker_id}"

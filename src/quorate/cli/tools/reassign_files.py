@@ -137,7 +137,7 @@ def plan_document(
 
 
 def document_text(document: Mapping[str, Any]) -> str:
-    """On one line, without blanks, as Kafka's tool prints it."""
+    """Return the document on one line, without blanks, as Kafka's tool prints it."""
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 

@@ -43,7 +43,7 @@ def wait(admin: Admin, plan: ReassignmentPlan) -> None:
 
 
 def progress_line(count: int, moving: Mapping[PartitionName, Reassignment]) -> str:
-    """`2 of 5 partitions are done; moving: t-0 (+3 -1), ...`."""
+    """Return `2 of 5 partitions are done; moving: t-0 (+3 -1), ...`."""
     texts = [f"{each} ({_change(move)})" for each, move in sorted(moving.items())]
     more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
     return (

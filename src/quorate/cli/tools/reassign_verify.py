@@ -101,29 +101,29 @@ def partition_states(
     """The state of each partition of the plan, and whether any reassignment is in progress."""
     current = admin.list_partition_reassignments()
     settled = sorted({part.topic for part, _ in plan.targets if part not in current})
-    topics = admin.describe_topics(settled)
+    replicas = {topic: _replicas(found) for topic, found in admin.describe_topics(settled).items()}
     states = {}
     for partition, target in plan.targets:
         move = current.get(partition)
         if move is not None:
             states[partition] = PartitionState(move.replicas, target, False)
         else:
-            replicas = _replicas(topics[partition.topic], partition.partition)
-            states[partition] = PartitionState(replicas, target, True)
+            found = replicas[partition.topic].get(partition.partition, ())
+            states[partition] = PartitionState(found, target, True)
     return states, bool(current)
 
 
-def _replicas(topic: TopicDescription | RequestFailedError, index: int) -> tuple[int, ...]:
-    """The replicas of a partition; none of one that does not exist."""
+def _replicas(topic: TopicDescription | RequestFailedError) -> dict[int, tuple[int, ...]]:
+    """The replicas of each partition by its index; none of a topic that does not exist."""
     if isinstance(topic, RequestFailedError):
         if topic.code.name == "UNKNOWN_TOPIC_OR_PARTITION":
-            return ()
+            return {}
         raise topic
-    return next((each.replicas for each in topic.partitions if each.index == index), ())
+    return {each.index: each.replicas for each in topic.partitions}
 
 
 def partition_lines(states: Mapping[PartitionName, PartitionState]) -> list[str]:
-    """As `partitionReassignmentStatesToString`."""
+    """Return the lines of `partitionReassignmentStatesToString`."""
     lines = ["Status of partition reassignment:"]
     for partition, state in sorted(states.items()):
         if not state.is_done:
@@ -146,7 +146,7 @@ def _ids(ids: Sequence[int]) -> str:
 def directory_states(
     admin: Admin, targets: Mapping[TopicPartitionReplica, str]
 ) -> dict[TopicPartitionReplica, DirectoryState]:
-    """Where the replicas are; a broker that is not alive does not report its replicas."""
+    """Return where the replicas are. A broker that is not alive does not report its replicas."""
     if not targets:
         return {}
     live = admin.describe_cluster().nodes
@@ -165,7 +165,7 @@ def directory_states(
 
 
 def directory_lines(states: Mapping[TopicPartitionReplica, DirectoryState]) -> list[str]:
-    """As `replicaMoveStatesToString`; by broker, then by partition."""
+    """Return the lines of `replicaMoveStatesToString`, by broker, then by partition."""
     return [
         _directory_line(each, states[each])
         for each in sorted(states, key=lambda each: (each.broker_id, each.partition))

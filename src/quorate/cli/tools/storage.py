@@ -221,7 +221,7 @@ def _initial_controllers(config: Any, options: dict[str, Any]) -> tuple[Any, ...
 
 
 def initial_controllers_text(voters: str) -> str:
-    """`id@host:port:directory-id,...`, of `id-directory-id@host:port,...`. Raises StorageToolError."""
+    """Return `id@host:port:directory-id,...` for `id-directory-id@host:port,...`. Raises StorageToolError."""
     entries = []
     for entry in voters.split(","):
         key, at, address = entry.strip().partition("@")
@@ -311,8 +311,11 @@ def _inspect(directories: Sequence[str]) -> tuple[list[str], dict[str, str] | No
 
     from quorate.formats.errors import FormatError
     from quorate.formats.files import META_PROPERTIES
-    from quorate.formats.meta_properties import MetaProperties, decode_meta_properties
-    from quorate.log_dirs.meta_properties import wrong_kind_message
+    from quorate.formats.meta_properties import (
+        MetaProperties,
+        decode_meta_properties,
+        wrong_kind_message,
+    )
 
     found, problems = [], []
     first: MetaProperties | None = None

@@ -169,7 +169,7 @@ def check_options(given: Collection[str], options: Mapping[str, Any]) -> str:
 
 
 def _refuse_combinations(given: Collection[str]) -> None:
-    """`TopicCommandOptions.checkInvalidArgs`."""
+    """Refuse what `TopicCommandOptions.checkInvalidArgs` refuses."""
 
     def only_with(name: str, *actions: str, but_not: Sequence[str] = ()) -> None:
         refuse_with(given, name, [a for a in ACTIONS if a not in actions] + list(but_not))

@@ -98,7 +98,7 @@ def reports_of(
 def _reassignments(
     admin: Admin, topics: Sequence[TopicDescription]
 ) -> dict[str, dict[int, Reassignment]]:
-    """By topic and index; none where the requester may not list them."""
+    """Return reassignments by topic and index; none where the requester may not list them."""
     partitions = [PartitionName(t.name, each.index) for t in topics for each in t.partitions]
     if not partitions:
         return {}

@@ -144,6 +144,7 @@ class ConfigCalls(Calls):
         texts: bool,
         defaults: bool,
     ) -> dict[Resource, tuple[ConfigEntry, ...] | RequestFailedError]:
+        from quorate.client.admin.config_results import decode_config_response
         from quorate.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResponse
 
         requests = [
@@ -164,20 +165,15 @@ class ConfigCalls(Calls):
         async def ask() -> dict[Resource, tuple[ConfigEntry, ...] | RequestFailedError]:
             router = self.router
             if node_id is None:
-                answers = await router.ask_spread(requests, DescribeConfigsResponse)
+                answers = await router.ask_spread(
+                    requests, DescribeConfigsResponse, decode_config_response
+                )
             else:
                 node = await router.node(node_id)
                 answers = [
                     await router.ask(node, each, DescribeConfigsResponse) for each in requests
                 ]
-            return {
-                Resource(ResourceType(each.resource_type), each.resource_name): item_failure(
-                    each.error_code, each.error_message
-                )
-                or tuple(_entry(one) for one in each.configs if one.config_source != left_out)
-                for answer in answers
-                for each in answer.results
-            }
+            return _by_resource(answers, left_out)
 
         return await self.router.retry(ask)
 
@@ -295,6 +291,23 @@ class ConfigCalls(Calls):
             return tuple(sorted({group for part in found for group in part}))
 
         return await self.router.retry(ask)
+
+
+def _by_resource(
+    answers: Iterable[DescribeConfigsResponse], left_out: int | None
+) -> dict[Resource, tuple[ConfigEntry, ...] | RequestFailedError]:
+    """The configs without those of one source; results that share a list share their entries."""
+    found: dict[Resource, tuple[ConfigEntry, ...] | RequestFailedError] = {}
+    for answer in answers:
+        configs = None
+        entries: tuple[ConfigEntry, ...] = ()
+        for each in answer.results:
+            resource = Resource(ResourceType(each.resource_type), each.resource_name)
+            if each.configs is not configs:
+                configs = each.configs
+                entries = tuple(_entry(one) for one in configs if one.config_source != left_out)
+            found[resource] = item_failure(each.error_code, each.error_message) or entries
+    return found
 
 
 def requests_of(resources: Sequence[Resource]) -> Iterator[Sequence[Resource]]:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from quorate.base.errors import ErrorCode
 from quorate.client.admin.routing import Calls, item_failure
+from quorate.client.connection import UnsupportedVersionError
 from quorate.client.results import RequestFailedError, check
+
+_NO_FACTOR_OPTION: Final = (
+    "The broker does not support the AllowReplicationFactorChange option for the "
+    "AlterPartitionReassignments API. Consider re-sending the request without the option or updating "
+    "the server version"
+)
+"""Of a node before Kafka 4.1 (`AlterPartitionReassignmentsRequest.Builder`)."""
 
 
 class PartitionName(NamedTuple):
@@ -80,8 +89,14 @@ class ReassignmentCalls(Calls):
         lowest = 0 if allow_factor_change else 1
 
         async def send() -> Mapping[PartitionName, RequestFailedError | None]:
-            router = self.router
-            answer = await router.ask_active(request, AlterPartitionReassignmentsResponse, lowest)
+            router, cls = self.router, AlterPartitionReassignmentsResponse
+            try:
+                answer = await router.ask_active(request, cls, lowest)
+            except UnsupportedVersionError:
+                if allow_factor_change:
+                    raise
+                error = RequestFailedError(ErrorCode.UNSUPPORTED_VERSION, _NO_FACTOR_OPTION)
+                return dict.fromkeys(targets, error)
             check(answer.error_code, answer.error_message)
             return {
                 PartitionName(topic.name, each.partition_index): item_failure(

@@ -20,6 +20,7 @@ from quorate.client.connection import (
     ClientSecurity,
     ConnectError,
     Connection,
+    Decode,
     NoResponseError,
     SentRequest,
     TlsRefusedError,
@@ -34,6 +35,7 @@ from quorate.client.results import (
     check,
     failure_of,
 )
+from quorate.wire.header import decode_response
 from quorate.wire.messages.cluster import (
     ApiVersionsResponse,
     DescribeClusterRequest,
@@ -137,7 +139,9 @@ class Router:
         """Ask the active controller, or any broker."""
         return await self.ask(await self.active(), request, answer, at_least)
 
-    async def ask_spread(self, requests: Sequence[Message], answer: type[M]) -> list[M]:
+    async def ask_spread(
+        self, requests: Sequence[Message], answer: type[M], decode: Decode = decode_response
+    ) -> list[M]:
         """Ask any node (with controllers: the active one) many things; the responses in order.
 
         A node takes one request at a time from a connection, and a broker has a pool of threads for
@@ -165,7 +169,7 @@ class Router:
                 await send(connections[-1])
             while waiting:
                 connection, sent = waiting.popleft()
-                work = partial(connection.receive, sent, answer)
+                work = partial(connection.receive, sent, answer, decode)
                 found.append(await self._io.run(connection, work))
                 await send(connection)
         finally:

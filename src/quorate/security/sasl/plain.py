@@ -17,7 +17,7 @@ class PlainServer:
     name = "PLAIN"
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        """`options`: of PlainLoginModule."""
+        """Take the users. `options`: those of PlainLoginModule."""
         self.principal: str | None = None
         self.expires_at_ms: int | None = None
         self.by_token = False

@@ -1,7 +1,7 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677), with Kafka's extension `tokenauth`.
 
-As in Kafka's `ScramFormatter`, user names and passwords are UTF-8 without SASLprep, so that a
-password which a Java node stored is accepted here.
+As in Kafka's `ScramFormatter`, user names and passwords are UTF-8 without SASLprep. So a password
+that a Java node stored is accepted here (decision 19).
 """
 
 from __future__ import annotations

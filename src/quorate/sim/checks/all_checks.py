@@ -214,7 +214,7 @@ class Checks(Observer):
         item: Surveyed | Installed | InstallRefused | SnapshotWritten | SnapshotFailed,
         effects: Effects | None,
     ) -> None:
-        """`effects`: of a step in which nothing else happened."""
+        """Check a disk's report. `effects`: of a step in which nothing else happened."""
         if not isinstance(item, Surveyed):
             self.orphan_snapshots.check_parts(model, process.storage.disk)
             model.log_start = UNKNOWN

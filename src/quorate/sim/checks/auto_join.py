@@ -38,7 +38,7 @@ class AutoJoinCheck:
     def after_step(
         self, model: ReplicaModel, happened: Sequence[Input], effects: Effects, state: RaftState
     ) -> None:
-        """At the end of a step. A replica that sends a Fetch to its leader could have sent the
+        """Check a whole step. A replica that sends a Fetch to its leader could have sent the
         request too."""
         role, now = state.role, state.now
         if not isinstance(role, Follower) or not _should_join(model, state):

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from quorate.base.ids import Uuid
     from quorate.controller.partition_index import PartitionIndex
     from quorate.metadata.image import Broker, Cluster, Image, Partition, Topics
-    from quorate.node.controller_node import ControllerNode, NodeEffects
+    from quorate.node.controller_node import ControllerNode
+from quorate.node.node_io import NodeEffects
 
 _INDEX_EVERY = 16
 """Steps of one node between two comparisons of its index with its head."""
@@ -81,7 +82,7 @@ class BrokerMetadataCheck(Observer):
 
     # -- images ---------------------------------------------------------------------------------
     def check_image(self, node_id: int, image: Image, offset: int) -> None:
-        """`offset`: of the last record (inclusive) in the image."""
+        """Check an image. `offset`: of the last record (inclusive) in it."""
         where = f"node {node_id} at {offset}"
         for broker_id, broker in image.cluster.brokers.items():
             self._check_broker(where, offset, broker_id, broker)

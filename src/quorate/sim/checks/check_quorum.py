@@ -41,7 +41,7 @@ class CheckQuorumMajorityCheck:
         self._leaders: dict[int, _LeaderContact] = {}
 
     def after_step(self, model: ReplicaModel, role: Leader) -> None:
-        """At the end of a leader's step. A voter may count and be removed in the same step."""
+        """Check a whole step of a leader. A voter may count and be removed in the same step."""
         leader = self._leaders.get(model.id)
         if leader is None or leader.role is not role:
             self._leaders[model.id] = _LeaderContact(

@@ -62,7 +62,7 @@ class ForeignClusterCheck:
         self._asked[model.id, reply_to] = request
 
     def after_step(self, model: ReplicaModel, effects: Effects, state: RaftState) -> None:
-        """At the end of a step: the response may wait only until a new epoch is durable."""
+        """Check a whole step: the response may wait only until a new epoch is durable."""
         if not self._asked:
             return
         for answer in effects.answers:

@@ -14,7 +14,8 @@ from quorate.wire.messages import AlterClientQuotasRequest, AlterClientQuotasRes
 
 if TYPE_CHECKING:
     from quorate.metadata.image import Image
-    from quorate.node.controller_node import ControllerNode, NodeEffects
+    from quorate.node.controller_node import ControllerNode
+from quorate.node.node_io import NodeEffects
 
 
 class ControllerHeadCheck(Observer):

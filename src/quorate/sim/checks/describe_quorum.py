@@ -40,7 +40,7 @@ class DescribeQuorumCheck:
         state: RaftState,
         describe: Callable[[int], QuorumDescription | None],
     ) -> None:
-        """`describe`: the core's own, of the quorum at a time in ms."""
+        """Check a description. `describe`: the core's own, of the quorum at a time in ms."""
         steps = self._steps[model.id] = self._steps.get(model.id, 0) + 1
         if steps % _EVERY or not state.durable.election_is_durable or _drops_observers(role, state):
             return

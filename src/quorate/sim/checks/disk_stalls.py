@@ -46,7 +46,7 @@ class DiskStallCheck:
     def after_step(
         self, model: ReplicaModel, happened: Sequence[Input], effects: Effects, state: RaftState
     ) -> None:
-        """At the end of a step: a leader resigns for its disk once the stall lasts a check-quorum
+        """Check a whole step: a leader resigns for its disk once the stall lasts a check-quorum
         timeout, and not before.
 
         A leader that is the only voter stays: no other replica could take over.

@@ -243,8 +243,8 @@ def is_electable(model: ReplicaModel) -> bool:
     """Whether the replica may start an election.
 
     1. A voter may, but no other directory of its node id.
-    2. A removed voter may until its removal is known to be committed, because it may hold the only
-       copy of that record (Raft dissertation, section 4.2.2).
+    2. A removed voter may until its removal is known to be committed. It may hold the only copy of
+       that record (Raft dissertation, section 4.2.2).
     """
     named = [voter for voter in model.voters if voter.key.id == model.id]
     return is_voter(tuple(named), model.key) if named else _was_voter(model)

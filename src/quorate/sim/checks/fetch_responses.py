@@ -98,7 +98,7 @@ class FetchResponseCheck:
     def after_step(
         self, model: ReplicaModel, effects: Effects, replica: Replica, state: RaftState
     ) -> None:
-        """At the end of a step: a replica that does not lead has answered all, and a leader wakes
+        """Check a whole step: a replica that does not lead has answered all, and a leader wakes
         before the next deadline.
 
         A response waits until a new epoch is durable; the wait of a Fetch starts then.

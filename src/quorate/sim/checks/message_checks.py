@@ -132,7 +132,7 @@ class MessageChecks:
             self._leader_duties.epoch_end_received(model, request, state)
 
     def sent(self, model: ReplicaModel, effects: Effects, state: RaftState) -> None:
-        """At the end of a step: its requests and its responses."""
+        """Check the requests and the responses of a whole step."""
         for send in effects.sends:
             check = REQUESTS.get(type(send.request))
             if check is not None:

@@ -32,7 +32,7 @@ class OrphanSnapshotCheck:
         self._check(model, disk, 0)
 
     def after_step(self, model: ReplicaModel, effects: Effects, state: RaftState) -> None:
-        """At the end of a step with disk jobs or a role change: an abandoned download is removed."""
+        """Check a step with disk jobs or a role change: an abandoned download is removed."""
         for job in effects.jobs:
             if isinstance(job, Write):
                 for write in job.writes:
@@ -53,7 +53,7 @@ class OrphanSnapshotCheck:
             )
 
     def check_parts(self, model: ReplicaModel, disk: MemoryDisk) -> None:
-        """At most one partial file exists, the download: the replica's own snapshots begin and end
+        """Check that at most one partial file exists: the replica's own snapshots begin and end
         within one event of a world. A removal may still be in progress."""
         begun = self._download[model.id] is not None or len(model.pending_writes) > 0
         self._check(model, disk, int(begun))

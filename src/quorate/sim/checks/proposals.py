@@ -180,7 +180,7 @@ class ProposalCheck:
     def after_step(
         self, model: ReplicaModel, effects: Effects, replica: Replica, now_ms: int
     ) -> None:
-        """At the end of a step: with no round in progress, a proposal waits for the batching delay
+        """Check a whole step: with no round in progress, a proposal waits for the batching delay
         at most."""
         waiting = self._waiting[model.id]
         if not waiting:

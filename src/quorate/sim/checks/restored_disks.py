@@ -40,7 +40,7 @@ class RestoredDiskCheck:
     def after_step(
         self, model: ReplicaModel, happened: Sequence[Input], effects: Effects, state: RaftState
     ) -> None:
-        """At the end of a leader's step."""
+        """Check a whole step of a leader."""
         role = state.role
         assert isinstance(role, Leader)
         voters = role.progress.voters.values()

@@ -69,9 +69,8 @@ class StateMachineCheck:
     def applied(self, model: ReplicaModel, trail: Sequence[tuple[int, int, int]]) -> None:
         """A machine has applied these batches, or loaded a snapshot that ends there.
 
-        State Machine Safety (Raft, figure 3): "if a server has applied a log entry at a given index
-        to its state machine, no other server will ever apply a different log entry for the same
-        index".
+        State Machine Safety (Raft, figure 3): no two servers apply different log entries at the same
+        index.
         """
         hashes = self.hashes
         for end, history, digest in trail:

@@ -225,7 +225,7 @@ class VoterChangeCheck:
         )
 
     def after_step(self, model: ReplicaModel, effects: Effects, state: RaftState) -> None:
-        """At the end of a step: no request waits longer than its timeout, and a replica that does
+        """Check a whole step: no request waits longer than its timeout, and a replica that does
         not lead has none open.
 
         Responses wait until a new epoch is durable.
@@ -264,7 +264,7 @@ class VoterChangeCheck:
     def _check_known(
         self, model: ReplicaModel, reported: tuple[Voter, ...], state: RaftState
     ) -> None:
-        """At kraft.version 0 the leader stores reported voters in memory. The last of several
+        """Check that the leader stores reported voters at kraft.version 0. The last of several
         reports counts."""
         role = state.role
         known = role.volatile_voters if isinstance(role, Leader) else None

@@ -28,7 +28,7 @@ DONE: Final = "step completes all due work"
 
 
 def check_wake_time(model: ReplicaModel, effects: Effects, state: RaftState) -> None:
-    """At the end of a step: no deadline passes before the next step."""
+    """Check a whole step: no deadline passes before the next one."""
     wakes = FOREVER if effects.wake_at_ms is None else effects.wake_at_ms
     if wakes <= state.now + 1 or effects.is_over:
         return
@@ -62,7 +62,7 @@ def check_wake_time(model: ReplicaModel, effects: Effects, state: RaftState) -> 
 def check_nothing_left(
     model: ReplicaModel, process: SimulatedNode, effects: Effects, state: RaftState
 ) -> None:
-    """At the end of a step that requests no other one soon: nothing is left to do.
+    """Check that a step that requests no other one soon leaves nothing to do.
 
     The check steps the replica again at the same time and without an input. A second step must have
     no effect.

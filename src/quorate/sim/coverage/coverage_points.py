@@ -1,8 +1,14 @@
 """The coverage points of a campaign: what its seeds are to reach, each with its own counter.
 
-Five kinds: `fault: ...` for every kind of fault, `interrupted: ...` for every disk operation that a
-crash interrupted, `mistake: ...` for every kind of invalid request, `role: ...` for every legal
-transition between roles, and sentences for situations that are worth reaching. A campaign that does
+There are five kinds:
+
+- `fault: ...` for every kind of fault
+- `interrupted: ...` for every disk operation that a crash interrupted
+- `mistake: ...` for every kind of invalid request
+- `role: ...` for every legal transition between roles
+- sentences for situations that are worth reaching
+
+A campaign that does
 not reach one of `ALL_COVERAGE_POINTS` has not tested what it seems to.
 """
 

@@ -1,7 +1,7 @@
 """The additions of plan format 7.
 
-Nodes with two listeners, software upgrades, AddVoter without waiting for the commit, snapshots
-whose duration depends on their size, and timeouts that allow for clock drift.
+It adds nodes with two listeners, software upgrades, and AddVoter without waiting for the commit.
+Snapshots take a time that depends on their size, and timeouts allow for clock drift.
 """
 
 from __future__ import annotations

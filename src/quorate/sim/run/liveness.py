@@ -57,6 +57,7 @@ class LivenessPhase:
         world.clients.stop()
         world.controller_clients.stop()
         world.brokers.stop()
+        world.transactions.stop()
         for process in world.processes.values():
             self._repair(process)
         world.liveness_began()

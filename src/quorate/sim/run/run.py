@@ -14,6 +14,7 @@ from quorate.sim.checks.all_checks import Checks
 from quorate.sim.checks.broker_metadata import BrokerMetadataCheck
 from quorate.sim.checks.controller_head import ControllerHeadCheck
 from quorate.sim.checks.log_on_medium import LogOnMediumCheck
+from quorate.sim.checks.metadata_transactions import MetadataTransactionCheck
 from quorate.sim.plan.draw import draw
 from quorate.sim.plan.draw_controllers import CONTROLLERS, draw_controllers
 from quorate.sim.plan.plan import Plan
@@ -56,7 +57,13 @@ class WorldOutcome:
 
 def checked() -> list[Observer]:
     """New observers for one world: every check."""
-    return [Checks(), LogOnMediumCheck(), ControllerHeadCheck(), BrokerMetadataCheck()]
+    return [
+        Checks(),
+        LogOnMediumCheck(),
+        ControllerHeadCheck(),
+        MetadataTransactionCheck(),
+        BrokerMetadataCheck(),
+    ]
 
 
 def run_world(world: World) -> None:

@@ -19,7 +19,7 @@ _SOURCES: Final = frozenset({".py", ".c", ".h"})
 
 
 def code_version() -> str:
-    """As `0.1.0+g1a2b3c4`: the package's version and the last commit that changed a world's code.
+    """Return the package's version and the last commit that changed a world's code: `0.1.0+g1a2b3c4`.
 
     `.dirty` follows where files differ from that commit; without git it is the version alone.
     """

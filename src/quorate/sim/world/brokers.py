@@ -138,7 +138,7 @@ class Brokers:
             self._world.push(self._world.now_us + 1, self._start, broker, UNKNOWN_EPOCH)
 
     def stop(self) -> None:
-        """From now on no broker fails: those that are down start, and replace bad directories."""
+        """Let no broker fail any more: those that are down start, and replace bad directories."""
         self._may_fail = False
         for broker in self._all:
             broker.silent_until_us = 0

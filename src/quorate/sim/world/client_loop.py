@@ -48,7 +48,7 @@ class ClientLoop(Generic[C]):
             self._think(client)
 
     def stop(self) -> None:
-        """From now on no client begins an operation or abandons one."""
+        """Let no client begin an operation or abandon one any more."""
         self._may_begin = False
 
     def _think(self, client: C) -> None:

@@ -18,8 +18,9 @@ from quorate.formats.records import FeatureLevelRecord, encode_record
 from quorate.formats.versions import METADATA_VERSION
 from quorate.metadata.image import Image
 from quorate.metadata.replay import record_values
-from quorate.node.controller_node import ControllerNode, NodeEffects, NodeInput, Registered
+from quorate.node.controller_node import ControllerNode
 from quorate.node.metadata_machine import MetadataMachine
+from quorate.node.node_io import NodeEffects, NodeInput, Registered
 from quorate.node.raft_rpc_outbound import CLIENT_NAME, api_key_of, request_to_wire
 from quorate.node.registration import Registrant
 from quorate.node.requests import Call

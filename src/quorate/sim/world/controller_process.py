@@ -45,10 +45,11 @@ class ControllerProcess(Process):
         # One level for all nodes of a world, so that the records do not depend on who leads first.
         level = Prng(seed, "metadata.version").between(int(MINIMUM), int(LATEST_PRODUCTION))
         self.controller = SimulatedController(replica, machine, self.listeners, rng, level, idle_ms)
+        self.world.transactions.add_to(self.controller.node)
         return machine, replica
 
     def request_of(self, reply_to: int) -> tuple[int, int, int] | None:
-        """None: the controller renumbers the requests that it passes to its replica."""
+        """Return None: the controller renumbers the requests that it passes to its replica."""
         return None
 
     def _replica_stepped(self, happened: Sequence[Input], effects: Effects) -> None:

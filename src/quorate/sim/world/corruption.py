@@ -2,8 +2,8 @@
 
 Only where a reader of Kafka's formats can detect it. These cases are left out:
 
-- damage to the last batch of the log, which looks like a torn write that recovery may truncate, and
-  the loss of the last segment, which looks like a segment that was never created;
+- damage to the last batch of the log, which looks like a torn write that recovery may truncate;
+- the loss of the last segment, which looks like a segment that was never created;
 - quorum-state, which has no checksum;
 - a snapshot that is about to replace the log: the log's records may already be removed for it;
 - a misdirected block that leaves a batch intact except its base offset, which no checksum covers;

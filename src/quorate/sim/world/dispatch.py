@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 from zlib import crc32
 
-from quorate.node.controller_node import NodeEffects
+from quorate.node.node_io import NodeEffects
 from quorate.raft.inputs import Answered, Received
 from quorate.raft.ready import Send
 from quorate.raft.roles import (

@@ -30,7 +30,7 @@ class DurableState:
     """The durable state of one disk during one incarnation."""
 
     def __init__(self, recovered: Recovered | None = None) -> None:
-        """`recovered`: the state at the start of this incarnation; None: an empty disk."""
+        """Begin as recovered. `recovered`: the state at this incarnation's start; None: an empty disk."""
         self.durable = Durable()
         self._epochs: list[tuple[int, int]] = []
         if recovered is not None:

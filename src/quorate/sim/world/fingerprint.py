@@ -20,7 +20,7 @@ _MOST: Final = (1 << 63) - 1
 
 
 def of_message(message: Request | Response) -> int:
-    """At most 63 bits: for a Fetch a sum of its numbers, otherwise the CRC of its text.
+    """Return at most 63 bits: for a Fetch a sum of its numbers, otherwise the CRC of its text.
 
     Most messages are Fetches, so they need a cheap rule. `of_writes` covers the records in them.
     """

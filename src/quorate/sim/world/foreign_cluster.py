@@ -1,7 +1,7 @@
 """A replica of a foreign cluster with the ids of a node and a wrong address sends raft requests.
 
-The foreign cluster may be ahead or behind. A node that accepted such a request would grant a vote to
-a foreign candidate, follow a foreign leader, or count an acknowledgement of a foreign disk.
+The foreign cluster may be ahead or behind. A node that accepted such a request would vote for a
+foreign candidate, follow a foreign leader, or count an acknowledgement of a foreign disk.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The interface of a world and its nodes for observers.
 
 `Process` and `World` extend these classes. Observers, checks and coverage depend on this module and
-not on the world, so the world's parts can depend on the observers' interface without a circle. They
+not on the world. So the world's parts can depend on the observers' interface without a circle. They
 are classes and not protocols: mypyc reads an attribute of a native class without a look-up by name.
 """
 
@@ -19,6 +19,7 @@ from quorate.sim.world.disk_operations import WatchedStorage
 from quorate.sim.world.durable_state import Durable
 from quorate.sim.world.kernel import Kernel
 from quorate.sim.world.state_machine import KeyValueMachine
+from quorate.sim.world.transactions import MetadataTransactions
 
 CLUSTER_ID: Final = "simulated"
 LISTENER: Final = "CONTROLLER"
@@ -93,10 +94,11 @@ class ObservableWorld(Kernel):
 
     addresses: dict[Address, int]
     """Node ids by the address at which each node listens."""
+    transactions: MetadataTransactions
 
     @property
     def nodes(self) -> Mapping[int, SimulatedNode]:
-        """By id."""
+        """The nodes by id."""
         raise NotImplementedError
 
     def leader(self) -> SimulatedNode | None:

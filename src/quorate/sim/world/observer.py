@@ -19,7 +19,7 @@ from quorate.sim.world.client_op import ClientOp
 from quorate.sim.world.observable import ObservableWorld, SimulatedNode
 
 if TYPE_CHECKING:
-    from quorate.node.controller_node import NodeEffects
+    from quorate.node.node_io import NodeEffects
     from quorate.raft.ready import Send
     from quorate.replica.disk_jobs import Job, Result
     from quorate.replica.replica import Effects, Input

@@ -50,7 +50,7 @@ class KeyValueMachine:
     """A `ReplicatedStateMachine`. Values are not negative; `sessions` has the results for clients."""
 
     def __init__(self, idle_ms: int = 0) -> None:
-        """`idle_ms`: a leader writes NOTHING after this time without a write; 0: never."""
+        """Begin empty. `idle_ms`: a leader writes NOTHING after this time without a write; 0: never."""
         self.idle_ms = idle_ms
         self._idle_at: int | None = None
         self._burst = 0

@@ -154,9 +154,9 @@ def find_committed(logs: Sequence[ReplicaLog]) -> CommittedLog | None:
     2. The log whose committed end has the newest epoch is the committed one (`main`); of several
        the one that is known to be committed furthest, then the longest.
     3. Another log that diverges below its own committed end contests it: both have a majority.
-    4. An entry of an old epoch on a majority may still be replaced by a leader of a later epoch
-       (figure 8 of the Raft paper). So where another log diverges with a later epoch, the
-       committed end goes back to that offset, but never below a snapshot.
+    4. A leader of a later epoch may still replace an entry of an old epoch on a majority (Raft,
+       figure 8). So where another log diverges with a later epoch, the committed end goes back to
+       that offset, but never below a snapshot.
     """
     found = []
     for log in logs:

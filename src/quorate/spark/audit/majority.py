@@ -27,7 +27,7 @@ _DO_NOT_START: Final = (
 
 
 def check_majority(main: CommittedLog, logs: Sequence[ReplicaLog]) -> Mapping[str, Finding]:
-    """By path, findings for voters that lack what a snapshot proves, where no majority has it.
+    """Return, by path, findings for voters that lack what a snapshot proves, where no majority has it.
 
     logs: of all replicas, also of those without a segment. A voter that was not given is taken to
     hold everything.

@@ -1,8 +1,8 @@
 """Configs of a deleted topic that remain in an image, with or without a new topic of its name.
 
-Kafka 4.3.1 keeps them in the image of a node, and so in its snapshots, where it applies a topic's
-first config and its deletion as one delta (docs/known-bugs.md). They do not mean that the log is
-damaged: such a node is as sound as others.
+Kafka 4.3.1 keeps them where it applies a topic's first config and its deletion as one delta
+(docs/known-bugs.md). They stay in the image of the node, and so in its snapshots. They
+do not mean that the log is damaged: such a node is as sound as others.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from quorate.metadata.image import TOPIC_RESOURCE, ConfigResource, Image
+from quorate.metadata.image import ConfigResource, Image
+from quorate.metadata.resource_types import TOPIC_RESOURCE
 from quorate.spark.audit.model import WARNING, Finding, Spot
 
 INHERITED: Final = "inherited-configs"

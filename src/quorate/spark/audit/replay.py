@@ -15,9 +15,10 @@ from quorate.formats.errors import BatchError, FormatError, NewerRecordError
 from quorate.formats.snapshot import SnapshotReader
 from quorate.metadata.diff import KeyDiff, diff
 from quorate.metadata.errors import ReplayError, UnwritableMetadataError
-from quorate.metadata.image import TOPIC_RESOURCE, Image
+from quorate.metadata.image import Image
 from quorate.metadata.loader import Loader, Published, SnapshotBuilder, log_batch
 from quorate.metadata.replay import record_values
+from quorate.metadata.resource_types import TOPIC_RESOURCE
 from quorate.spark.audit.model import (
     DAMAGE,
     RESTORE,

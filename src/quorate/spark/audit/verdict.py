@@ -319,7 +319,7 @@ class _ClusterCheck:
             self._findings[path].append(found)
 
     def _compare_with_committed(self, log: ReplicaLog, main: CommittedLog) -> None:
-        """Where a log diverges from the committed one."""
+        """Find where a log diverges from the committed one."""
         path, known = log.replica.path, self._findings[log.replica.path]
         part = divergence_offset(main.main, log)
         if part is None:

@@ -1,7 +1,7 @@
 """The values of one field of many records, as Arrow arrays and as the JSON that Kafka prints.
 
-Each class gives the Arrow array of the field (`arrow`), the JSON text of each value (`json`), and a
-longer column in which only the rows of a mask have these values (`spread`). Defaults are those of
+Each class gives the Arrow array of the field (`arrow`) and the JSON text of each value (`json`).
+`spread` gives a longer column, in which only the rows of a mask have these values. Defaults are those of
 the message schema: zero, empty, or null (None).
 """
 
@@ -43,7 +43,7 @@ class Column(Protocol):
     def spread(self, rows: Mask) -> Self: ...
 
     def differs(self, default: object) -> Mask:
-        """Where the value differs from this default."""
+        """Return where the value differs from this default."""
         ...
 
 

@@ -119,7 +119,7 @@ class _Walk:
         return {name: column for name, column in columns.items() if column is not None}
 
     def _tags(self, known: Collection[int | None], at: Ints) -> tuple[Places, Places]:
-        """Where the value of each tag begins and ends; -1 in records without it.
+        """Find where the value of each tag begins and ends; -1 in records without it.
 
         Each round reads the next tag of every record that has one left. Tags must ascend.
         """

@@ -88,8 +88,8 @@ class _Unpacker:
     def __call__(self, position: int, size: int) -> bytes:
         """The bytes at a position; fewer before bytes that cannot be unpacked.
 
-        Raises GarbledMemberError at a position that cannot be unpacked, and at the end of a member
-        whose bytes could all be unpacked but have a wrong checksum.
+        Raises GarbledMemberError at a position that cannot be unpacked. It also does at the end of a
+        member whose bytes could all be unpacked but have a wrong checksum.
         """
         if self._wrong is not None and position >= self._file.size:
             raise GarbledMemberError(self._file, self._wrong)

@@ -89,12 +89,12 @@ def _name_alone(cluster_id: str, history: History, given: Collection[str]) -> st
 
 
 def by_path(found: Iterable[NamedHistory]) -> dict[str, ClusterName]:
-    """By path of a log, the cluster that it is of."""
+    """Return, by path of a log, the cluster that it is of."""
     return {log.path: one.cluster for one in found for log in one.history.logs}
 
 
 def given_names(logs: Iterable[LogFiles], given: ClusterPaths) -> dict[str, str]:
-    """By path, the name that is given for the log; the longest path counts."""
+    """Return, by path, the name that is given for the log; the longest path counts."""
     places = [(place, name) for name, paths in given for path in paths for place in _at(path)]
     places.sort(key=lambda one: -len(one[0]))
     found: dict[str, str] = {}

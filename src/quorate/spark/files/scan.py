@@ -125,7 +125,7 @@ class BatchRun:
 def scan(
     read: Read, size: int, start: int = 0, end: int | None = None
 ) -> Iterator[BatchView | Damage]:
-    """As `runs`, with the batches one by one."""
+    """Yield what `runs` yields, with the batches one by one."""
     for found in runs(read, size, start, end):
         if isinstance(found, Damage):
             yield found

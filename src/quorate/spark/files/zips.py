@@ -33,7 +33,7 @@ class TruncatedZip(zipfile.ZipFile):
     """The members of a zip without its central directory; the last may be truncated."""
 
     def __init__(self, base: Any, problem: zipfile.BadZipFile) -> None:
-        """Raises `problem` when there is no member."""
+        """Find the members. Raises `problem` when there is none."""
         super().__init__(io.BytesIO(_NONE))
         self.fp = base
         found, self.reached = _members(base)

@@ -73,7 +73,7 @@ def state_at(
 def offset_at(spark: SparkSession, store: TableStore, cluster_id: str, instant: datetime) -> int:
     """The last offset before the first record with a time later than an instant.
 
-    In a hole of the log, after which the state continues from a snapshot, it is the first missing
+    The state may continue from a snapshot after a hole of the log. In the hole it is the first missing
     offset, or the last one if the snapshot is not later than the instant.
     An instant without a zone is UTC, whatever the session's zone is.
     Raises UnknownStateError when the log in the warehouse begins later.

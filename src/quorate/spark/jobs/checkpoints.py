@@ -35,7 +35,7 @@ def reached(store: TableStore, folder: str) -> dict[str, int]:
 
 
 def checkpoints(store: TableStore) -> dict[str, dict[str, int]]:
-    """By name of a checkpoint, the offset (exclusive) of each of its clusters.
+    """Return, by name of a checkpoint, the offset (exclusive) of each of its clusters.
 
     The name '' is that of the only checkpoint of earlier releases.
     """

@@ -209,7 +209,7 @@ def _without_cluster(logs: Iterable[LogDirectory]) -> LogDirectory | None:
 def _logs_of_pattern(
     pattern: str, readers: FileReaders
 ) -> tuple[list[LogDirectory], list[SourceFile]]:
-    """As `_logs_of`, of all paths that match a pattern; at least one must hold a log."""
+    """Do as `_logs_of` for all paths that match a pattern; at least one must hold a log."""
     logs: list[LogDirectory] = []
     archives: list[SourceFile] = []
     refusal: SourceError | None = None

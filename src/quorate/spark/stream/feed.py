@@ -1,8 +1,8 @@
 """The interface of a feed: the committed log of one cluster, read in partitions by tasks.
 
 The driver plans a partition as a range of offsets. The end of the range carries the epoch of the
-last record before it. A task that finds another epoch there has read a log that is not the one the
-driver planned with (for example of a replica that was truncated since), and fails.
+last record before it. A task that finds another epoch there has read another log than the driver
+planned with: for example, the replica was truncated since. The task then fails.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class LagMeter:
 
 
 def offsets_in(progress: Any) -> dict[str, tuple[int, int]]:
-    """By cluster: the end of what was read and of what was committed, both exclusive."""
+    """Return, by cluster, the end of what was read and of what was committed, both exclusive."""
     found: dict[str, tuple[int, int]] = {}
     for source in _get(progress, "sources") or ():
         read = dict(_places(_get(source, "endOffset")))

@@ -50,7 +50,7 @@ class StreamFetcher(LogFetcher):
         partition_of: Callable[[Any], Any],
         timeout_ms: int | None,
     ) -> Any:
-        """As that of the base, with RefusedError in place of LoginError."""
+        """Call the leader as the base does, with RefusedError in place of LoginError."""
         try:
             return super().call_leader(make, kind, partition_of, timeout_ms)
         except LoginError as error:

@@ -114,7 +114,7 @@ def _controllers(options: Mapping[str, str], timeout_ms: int) -> list[Controller
 
 
 def _security(options: Mapping[str, str]) -> SecurityKeys | None:
-    """Of the connections to controllers; an error is one of the driver, before any task."""
+    """Read the keys of connections to controllers. An error is one of the driver, before any task."""
     security = SecurityKeys.of(options, "an option of the source")
     if security is not None:
         try:

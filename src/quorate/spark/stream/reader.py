@@ -259,7 +259,7 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             watched.bounds = watched.feed.log_bounds(watched.bounds.end, 0)
 
     def _available_now_end(self, id: str, bounds: LogBounds) -> OffsetAndEpoch:
-        """Where a run with Trigger.AvailableNow ends: at what was committed when it began.
+        """Return where a run with Trigger.AvailableNow ends: at what was committed when it began.
 
         When the leader has deleted its log beyond that offset since, a snapshot replaces those
         records. A snapshot cannot be cut, so the run then ends where the log ends now.
@@ -346,7 +346,7 @@ def poll_each(
 def share_offsets(
     bases: Mapping[str, int], ends: Mapping[str, int], most: int, waiting: Sequence[str] = ()
 ) -> dict[str, int]:
-    """Where to stop in each cluster, for `most` offsets in all; each cluster gets at least one.
+    """Return where to stop in each cluster, for `most` offsets in all; each gets at least one.
 
     bases: the first unread offset of each cluster (inclusive); ends: its last (exclusive)
     waiting: the clusters in the order of their turn: with more clusters than offsets, one offset

@@ -2,8 +2,8 @@
 
 No file names the high watermark. It follows from the directories in two ways:
 
-- An offset of the newest epoch that is in the logs of a majority of the voters is committed, if none
-  of these voters has heard of a later epoch (quorum-state). A leader counts the same way (Raft,
+- An offset of the newest epoch is committed if a majority of the voters have it and none of these knows
+  a later epoch. A leader counts the same way (Raft,
   5.4.2). The reader reads quorum-state after the log. When it still names that epoch, the voter
   stored the records of its log before it heard of any later epoch.
 - A replica writes a snapshot of committed records only. So every offset below its end is committed.

@@ -1,7 +1,7 @@
 """Bronze: the logs of replicas become one log for each cluster; the rest goes to the quarantine.
 
 1. The driver decides by batch headers which record of which epoch is in the committed log
-   (`lineage`), and which chunks of offsets have new or contradicting records (`plan_intakes`).
+   (`lineage`). It finds the chunks of offsets with new or contradicting records (`plan_intakes`).
 2. Spark brings the rows of a chunk of all replicas together, in order, in one task.
 3. The task chooses one row for each offset and writes files (`bronze_chunks`).
 4. The driver collects the names of the files and what is in them.

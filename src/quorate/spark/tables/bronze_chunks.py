@@ -116,7 +116,7 @@ class ChunkWriter:
     def _pick_content(
         self, same: dict[int, list[int]], keep: list[int], differing: list[int]
     ) -> None:
-        """Of the rows of one offset, take the content that most replicas have."""
+        """Take, of the rows of one offset, the content that most replicas have."""
         if not same:
             return
         most = max(same.values(), key=len)

@@ -148,7 +148,7 @@ class DeltaStore(TableStore):
             raise LostCommitError(f"{self._uri(RUNS_PATH)}: {what}", self.root)
 
     def recover_after_repair(self) -> bool:
-        """As `recover`, for the repair that has marked tables to rebuild itself."""
+        """Recover, for the repair that has marked tables to rebuild itself."""
         self._repairing = True
         return self.recover()
 

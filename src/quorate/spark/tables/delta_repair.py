@@ -211,7 +211,7 @@ class _CommitRepair:
             yield f"{RUNS_PATH}: version {hole.start} was lost or torn and is written again"
 
     def _run_files(self, log: DeltaLog) -> dict[int, list[DataFile]]:
-        """By run, the data files that no commit names."""
+        """Return, by run, the data files that no commit names."""
         found: dict[int, list[DataFile]] = {}
         base = self._store.path(RUNS_PATH)
         for info in self._store.listing(base):

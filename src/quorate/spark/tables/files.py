@@ -181,7 +181,7 @@ def read_batches(root: str, table: str, path: str) -> Iterator[pa.RecordBatch]:
 
 
 def _in_columns(table: str, found: pa.Table) -> pa.Table:
-    """With all columns of the table; columns that an earlier release did not have are null."""
+    """Return all columns of the table; columns that an earlier release did not have are null."""
     for field in TABLES[table]:
         if field.name not in found.column_names:
             found = found.append_column(field, pa.nulls(found.num_rows, field.type))

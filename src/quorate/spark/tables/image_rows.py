@@ -42,7 +42,7 @@ IMAGE_KINDS = (
 
 
 def image_rows(image: Image) -> dict[str, dict[Key, Row]]:
-    """By kind and key, the columns of each thing in the image.
+    """Return, by kind and key, the columns of each thing in the image.
 
     A SCRAM credential has only its iterations; values of secret configs are hidden.
     """

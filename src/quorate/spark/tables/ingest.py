@@ -440,7 +440,7 @@ def _unproven(
     named: NamedVoters,
     committed: bool,
 ) -> dict[str, Ranges]:
-    """By cluster of the input, the offsets that are not known to be committed."""
+    """Return, by cluster of the input, the offsets that are not known to be committed."""
     found = {}
     for cluster_id, groups in survey.groups.items():
         known = progress.get(cluster_id, ClusterProgress(cluster_id))

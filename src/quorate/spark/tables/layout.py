@@ -10,9 +10,9 @@
     clusters    the progress of each cluster
 
 Offsets `*_offset` named `end` or `valid_to` are exclusive, all others inclusive. `timestamp` is
-what the leader wrote; `time` of the log is the same but never goes back behind what was taken
-before, and the times of gold never do, whatever came when. `time` of `changes` is what the leader
-wrote: that is what logs of the controllers are held against.
+what the leader wrote. `time` of the log is the same but never goes back behind what was taken
+before. The times of gold never do, in whatever order logs are taken. `time` of `changes` is what the
+leader wrote: that is compared with the logs of the controllers.
 """
 
 from __future__ import annotations

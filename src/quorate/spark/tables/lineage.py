@@ -178,7 +178,7 @@ def _pieces(spans: Iterable[EpochSpan]) -> list[list[EpochSpan]]:
 
 
 def replica_logs(groups: Iterable[EpochGroup]) -> dict[str, dict[int, EpochSpan]]:
-    """By replica, a span with the outer bounds of each epoch."""
+    """Return, by replica, a span with the outer bounds of each epoch."""
     logs: dict[str, dict[int, EpochSpan]] = {}
     for group in groups:
         spans = logs.setdefault("/" + group.replica, {})
@@ -336,7 +336,7 @@ def plan_intake(
 def _prefix_times(
     work: Mapping[int, int], latest: Mapping[int, int], known: Sequence[EpochSpan]
 ) -> dict[int, int]:
-    """For each chunk to work on, the latest time of all records before its first new offset."""
+    """Return, for each chunk to work on, the latest time of all records before its first new offset."""
     times, so_far, seen = {}, 0, sorted(latest)
     for chunk in sorted(work):
         while seen and seen[0] < chunk:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.metadata.image import TOPIC_RESOURCE
+from quorate.metadata.resource_types import TOPIC_RESOURCE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

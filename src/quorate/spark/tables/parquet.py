@@ -126,7 +126,7 @@ class ParquetStore(TableStore):
         ]
 
     def _plans(self, names: set[str] | None = None) -> dict[int, str]:
-        """By run, the path of its plan; names: of the files in the folder of plans."""
+        """Return, by run, the path of its plan. `names`: of the files in the folder of plans."""
         base = self.path(PLANS)
         if names is None:
             names = {info.base_name for info in self.listing(base)}

@@ -102,7 +102,7 @@ def unproven(lineage: Lineage, groups: Sequence[EpochGroup], evidence: CommitEvi
 def _proven_ends(
     lineage: Lineage, groups: Sequence[EpochGroup], evidence: CommitEvidence
 ) -> dict[int, int]:
-    """By epoch, the end of what is known to be committed of it (exclusive).
+    """Return, by epoch, the end of what is known to be committed of it (exclusive).
 
     1. Each snapshot, each span known before, a running quorum, and the majority in the newest epoch
        give an end in one epoch.

@@ -228,7 +228,7 @@ def _written_name(now: WarehouseVersion, path: str) -> str:
 
 
 def _stored(tables: TableFiles, table: str, path: str) -> str:
-    """Where the file system has a new file."""
+    """Return where the file system has a new file."""
     full = posixpath.join(tables.path(table_path(table)), path)
     return hidden_name(full) if tables.hidden else full
 

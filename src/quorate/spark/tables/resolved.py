@@ -6,8 +6,8 @@ Damage that comes back gets a new row.
 
 How a row of each reason is resolved:
 
-damaged     its file was read again from before the damage, and has none there; or its file was not
-            read, and the log has all offsets now that the damage had (`covered_damage`)
+damaged     Its file was read again from before the damage, and has none there. Or its file was not
+            read, and the log has all offsets now that the damage had (`covered_damage`).
 divergent, superseded
             its replica was read again, and no longer has this offset from this epoch
 disagrees   the same, or its replica now has the content that the log has
@@ -138,7 +138,7 @@ def is_open(file: StoredFile) -> bool:
 
 
 def open_places(tables: TableFiles, clusters: Iterable[str]) -> dict[str, list[BadPlace]]:
-    """By file of the quarantine, the places of these clusters that are not resolved."""
+    """Return, by file of the quarantine, the places of these clusters that are not resolved."""
     folders = set(map(safe_name, clusters))
     found = {}
     for file in tables.files(QUARANTINE_TABLE):

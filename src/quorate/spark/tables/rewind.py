@@ -109,7 +109,7 @@ def _state_end(
     offset: int,
     spans: Iterable[EpochSpan],
 ) -> int:
-    """Where the state must end: at `offset`, or before a transaction whose end is removed."""
+    """Return where the state must end: at `offset`, or before a transaction whose end is removed."""
     mine = safe_name(cluster_id) + "/"
     log = read_table(spark, tables, "log", lambda file: file.path.startswith(mine))
     holes = offsets_after_gaps(spans)

@@ -94,7 +94,7 @@ def _may_be_read(file: str, replicas: Collection[str]) -> bool:
 
 
 def _readings(rows: SourceRows, files: Collection[str]) -> dict[str, FileReading]:
-    """By file of the quarantine, what the input has of it.
+    """Return, by file of the quarantine, what the input has of it.
 
     Some damage shows only when records are decoded: that is done for these files alone. An archive
     or a directory that could not be read has the rows of what lies in it.
@@ -173,7 +173,7 @@ def covered_damage(
 def _neighbours(
     spark: SparkSession, read: ReadVersion, damaged: Collection[BadPlace]
 ) -> dict[BadPlace, tuple[int | None, int | None]]:
-    """By damage: the offset after the last record before it, and that of the first after it.
+    """Return, by damage, the offset after the last record before it and that of the first after it.
 
     Both are of the records that the log has from the same replica.
     """
@@ -234,7 +234,7 @@ def _agreeing(
 
 
 def _contents(rows: DataFrame) -> dict[int, tuple[Any, ...]]:
-    """By number of the place, its record without secrets."""
+    """Return, by number of the place, its record without secrets."""
     table: pa.Table = without_secrets(rows.select("number", *_BODY).toArrow())
     columns = [table.column(name).to_pylist() for name in ("number", *_CONTENT, "raw")]
     return {number: tuple(content) for number, *content in zip(*columns, strict=True)}

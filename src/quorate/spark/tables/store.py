@@ -148,7 +148,7 @@ class RunPlan:
 
     @property
     def last_runs(self) -> dict[str, int]:
-        """By table, the last run that changed it, this one included."""
+        """The last run that changed each table, this one included."""
         return {**self.before, **dict.fromkeys(self.tables, self.run)}
 
     def to_json(self) -> str:
@@ -360,7 +360,7 @@ class WarehouseVersion:
         return self.store.listing(path)
 
     def missing(self) -> dict[str, list[StoredFile]]:
-        """By table, the files that are missing on the file system."""
+        """Return, by table, the files that are missing on the file system."""
         found: dict[str, list[StoredFile]] = {}
         for table in TABLES:
             base = self.path(table_path(table))

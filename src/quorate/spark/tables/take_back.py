@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 def ranges_to_take_back(
     survey: InputSurvey, progress: Mapping[str, ClusterProgress]
 ) -> dict[str, TakenBackRange]:
-    """By cluster, the range of bronze that was never committed, and the log that contradicts it."""
+    """Return, by cluster, the range of bronze that was never committed, and the log that contradicts it."""
     return {
         id: taken_back(progress[id].spans, survey.groups[id], start, end)
         for id, (start, end) in superseded_ranges(survey, progress).items()
@@ -50,7 +50,7 @@ def ranges_to_take_back(
 def superseded_ranges(
     survey: InputSurvey, progress: Mapping[str, ClusterProgress]
 ) -> dict[str, tuple[int, int]]:
-    """By cluster, the range [start, end) of bronze that the input contradicts."""
+    """Return, by cluster, the range [start, end) of bronze that the input contradicts."""
     found = {}
     for cluster_id, groups in survey.groups.items():
         known = progress.get(cluster_id)
@@ -102,7 +102,7 @@ def wrong_range(part: TakenBackRange) -> WrongRange:
 def mixed_ranges(
     spark: SparkSession, read: ReadVersion, mixed: Mapping[str, MixedLog]
 ) -> dict[str, TakenBackRange]:
-    """By cluster, the range of bronze that may be of another cluster with its id."""
+    """Return, by cluster, the range of bronze that may be of another cluster with its id."""
     from pyspark.sql import functions as F
 
     found = {}
@@ -132,7 +132,7 @@ def _is_below(folder: str, file: StoredFile) -> bool:
 
 
 def filled_gaps(progress: Mapping[str, ClusterProgress]) -> dict[str, int]:
-    """By cluster, the first offset that the state had to skip and that bronze has now."""
+    """Return, by cluster, the first offset that the state had to skip and that bronze has now."""
     found: dict[str, int] = {}
     for cluster_id, known in progress.items():
         ranges = covered(known.spans)

@@ -1,8 +1,8 @@
 """The attribution of a change: from the evidence to a principal, or to none.
 
-certain    the request's body names the object and its value, the response has no error, and the
-           time of the record is between begin and end of the request, without any allowance for
-           clock skew; or the record itself names the requester; or only a node can have caused it
+certain    The request's body names the object and its value, and the response has no error. The
+           time of the record is between begin and end of the request, with no allowance for clock
+           skew. Or the record itself names the requester, or only a node can have caused it.
 likely     only this principal was allowed what the change needs, at that time; or a body fits, but
            the time of the record is outside the request by less than the skew
 ambiguous  several principals fit equally well: they are the candidates, and none is named

@@ -3,7 +3,7 @@
 1. `with_context` adds to each change what happened in the same record or batch.
 2. `_wants` gives the keys of evidence that each change looks for.
 3. `_candidates` joins them with the log lines. A line covers an interval of time, a change has an
-   instant. Each interval goes into buckets as long as a window, so Spark joins by equality, and no
+   instant. Each interval goes into buckets as long as a window. So Spark joins by equality, and no
    task sees more than one bucket of a key.
 4. `_attributions` names a principal for each change, or none.
 """

@@ -279,7 +279,9 @@ static const uint8_t *get_varied(const uint8_t *at, const uint8_t *end, struct f
     } else if ((null = field->nullable)) {
         if (at == end)
             return NULL;
-        null = (int8_t)*at++ < 0;
+        if (field->place == TAGGED && *at > 1)
+            return NULL;
+        null = field->place == TAGGED ? *at++ == 0 : (int8_t)*at++ < 0;
     }
     if (at == NULL || (null && !field->nullable))
         return NULL;

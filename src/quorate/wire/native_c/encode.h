@@ -180,7 +180,7 @@ static uint8_t *put_varied(struct out *out, uint8_t *at, const struct field *fie
         if (field->kind != STRUCT)
             return put_length(at, field, field->kind, -1);
         if (field->nullable)
-            *at++ = value == Py_None ? 255 : 1;
+            *at++ = value != Py_None ? 1 : field->place == TAGGED ? 0 : 255;
         return value == Py_None ? at : put_struct(out, at, field->inner, value);
     }
     return field->kind == ARRAY    ? put_array(out, at, field, value)

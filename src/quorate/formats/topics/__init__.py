@@ -1,0 +1,1 @@
+"""Records of the internal topics of brokers: groups, transactions, share state, tiered segments."""

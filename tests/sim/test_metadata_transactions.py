@@ -1,0 +1,157 @@
+"""Metadata transactions in worlds of controllers: which situations happen, and which bugs are found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from quorate.controller.activation import ACTIVATION
+from quorate.controller.context import Context
+from quorate.controller.head_view import HeadView
+from quorate.controller.result import Result
+from quorate.formats.records import AbortTransactionRecord
+from quorate.metadata.replay import record_values
+from quorate.node import own_writes
+from quorate.node.metadata_machine import MetadataMachine
+from quorate.node.node_io import NodeEffects
+from quorate.sim.checks.metadata_transactions import MetadataTransactionCheck
+from quorate.sim.plan.draw_controllers import draw_controllers
+from quorate.sim.run.run import checked, run_plan
+from quorate.sim.world.controller import ControllerResponse
+from quorate.sim.world.observable import SimulatedNode
+from quorate.sim.world.observer import Observer, ViolationError
+from quorate.sim.world.transactions import TRANSACTION_USERS
+
+A_SNAPSHOT_FALLS_DUE = 36
+A_LEADER_STOPS = 46
+A_PART_IS_COMMITTED = 4
+"""Seeds of worlds in which this happens while a transaction is open."""
+
+
+class Situations(Observer):
+    """What happened to transactions in a world."""
+
+    def __init__(self) -> None:
+        self.found: set[str] = set()
+
+    def node_stepped(
+        self,
+        process: SimulatedNode,
+        effects: NodeEffects,
+        responses: Sequence[ControllerResponse],
+    ) -> None:
+        assert process.controller is not None
+        node = process.controller.node
+        for note in effects.notes:
+            if "Aborting the transaction open at" in note:
+                self.found.add("a predecessor's is aborted")
+        if any(quota for user, quota in node.image.client_quotas.items() if _is_ours(user)):
+            self.found.add("one has ended")
+
+
+def _is_ours(entity: Any) -> bool:
+    return entity[0][1] in TRANSACTION_USERS
+
+
+@pytest.mark.interpreted
+def test_a_snapshot_falls_due_and_a_leader_stops_while_a_transaction_is_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    situations = Situations()
+
+    def freeze(machine: MetadataMachine) -> Iterable[bytes] | None:
+        values = original(machine)
+        if values is None and machine.image.features.metadata_version is not None:
+            situations.found.add("a snapshot falls due")
+        return values
+
+    original = MetadataMachine.freeze
+    monkeypatch.setattr(MetadataMachine, "freeze", freeze)
+    outcome = run_plan(draw_controllers(A_LEADER_STOPS), [*checked(), situations])
+    assert outcome.failure is None
+    wanted = {"a snapshot falls due", "a predecessor's is aborted", "one has ended"}
+    assert wanted <= situations.found
+
+
+def freezes_always(machine: MetadataMachine) -> Iterable[bytes] | None:
+    """In place of MetadataMachine.freeze: also inside a transaction."""
+    version = machine.image.features.metadata_version
+    return None if version is None else record_values(machine.image)
+
+
+def shows_what_is_open(machine: MetadataMachine) -> Any:
+    """In place of MetadataMachine.image: with the records of an open transaction."""
+    return machine.head.image
+
+
+def aborts_nothing(head: HeadView, bootstrap: Any, context: Context) -> Result[None]:
+    """In place of the decision of the activation: it leaves a predecessor's transaction open."""
+    found = ACTIVATION.decide(head, bootstrap, context)
+    assert isinstance(found, Result)
+    kept = [each for each in found.records if not isinstance(each, AbortTransactionRecord)]
+    return Result(kept, None, atomic=found.atomic)
+
+
+def failed_check(seed: int, observers: Sequence[Observer]) -> str:
+    failure = run_plan(draw_controllers(seed), observers).failure
+    assert failure is not None
+    return failure.check
+
+
+@pytest.mark.interpreted
+def test_a_world_finds_a_snapshot_inside_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MetadataMachine, "freeze", freezes_always)
+    # A node that loads it cannot apply the end of a transaction that it does not know.
+    assert failed_check(A_SNAPSHOT_FALLS_DUE, checked()) == "defect"
+
+
+@pytest.mark.interpreted
+def test_a_world_finds_an_image_with_an_open_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MetadataMachine, "image", property(shows_what_is_open))
+    check = MetadataTransactionCheck()
+    assert failed_check(A_PART_IS_COMMITTED, [check]) == "transaction is atomic"
+
+
+@pytest.mark.interpreted
+def test_a_world_finds_a_controller_that_leaves_a_transaction_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(own_writes, "ACTIVATION", replace(ACTIVATION, decide=aborts_nothing))
+    # The next transaction cannot begin, and the controller's log stays in the old one.
+    assert failed_check(A_LEADER_STOPS, checked()) in ("defect", "liveness", "transaction ends")
+
+
+# -- the check itself ---------------------------------------------------------------------------
+def image(*values: float | None) -> Any:
+    pairs = zip(TRANSACTION_USERS, values, strict=True)
+    quotas = {(("user", user),): {"rate": value} for user, value in pairs if value is not None}
+    return SimpleNamespace(client_quotas=quotas)
+
+
+def check_with(*ended: float) -> MetadataTransactionCheck:
+    check = MetadataTransactionCheck()
+    check.began(SimpleNamespace(transactions=SimpleNamespace(ended=set(ended))))  # type: ignore[arg-type]
+    return check
+
+
+@pytest.mark.parametrize("values", [(None, None, None), (1.0, 1.0, 1.0)])
+def test_a_whole_transaction_that_has_ended_is_right(values: Any) -> None:
+    check_with(1.0).check_image(1, image(*values))
+
+
+@pytest.mark.parametrize(
+    "values", [(1.0, None, None), (2.0, 1.0, 1.0), (2.0, 2.0, 1.0), (3.0, 3.0, 3.0)]
+)
+def test_a_part_or_one_that_has_not_ended_is_wrong(values: Any) -> None:
+    with pytest.raises(ViolationError, match="transaction"):
+        check_with(1.0, 2.0).check_image(1, image(*values))
+
+
+def test_an_open_transaction_at_the_end_is_wrong() -> None:
+    check_with().check_closed(1, None)
+    with pytest.raises(ViolationError, match="still open"):
+        check_with().check_closed(1, "transaction 7")
