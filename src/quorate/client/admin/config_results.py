@@ -35,7 +35,7 @@ class _ResponseEnd(Message, kind="data", versions=(_VERSION, _VERSION), flexible
 
 
 def decode_config_response(frame: bytes, key: int, version: int) -> tuple[int, Message]:
-    """As `decode_response` of a DescribeConfigsResponse. Results may share their `configs`."""
+    """Decode a DescribeConfigsResponse as `decode_response` does. Results may share their `configs`."""
     if version != _VERSION:
         return decode_response(frame, key, version)
     try:
