@@ -75,11 +75,12 @@ class Writes:
 class Changing:
     """The quorum, with a second port on each node, and its certificates."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, kinds, mechanism):
         self.directory = directory
+        self.mechanism = mechanism
         self.now = datetime.now(UTC)
         self.authorities = []
-        self.quorum = Quorum(directory / "q", dict.fromkeys((1, 2, 3), "quorate"))
+        self.quorum = Quorum(directory / "q", kinds)
         self.plain = {node.id: node.port for node in self.nodes}
         self.secure = {node.id: free_port() for node in self.nodes}
         self.writes = Writes()
@@ -106,10 +107,9 @@ class Changing:
     def configure(self, node, names):
         """The listeners of the node, the first of which is that of its own connections."""
         ports = {"CONTROLLER": self.plain, "SECURE": self.secure}
-        mechanism = "SCRAM-SHA-512"
         secure = {
             key.replace("name.controller.", "name.secure."): value
-            for key, value in config(mechanism).items()
+            for key, value in config(self.mechanism).items()
         }
         if "SECURE" not in names:
             secure = {}
@@ -120,6 +120,7 @@ class Changing:
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,SECURE:SASL_SSL",
             "controller.quorum.bootstrap.servers": self.addresses(ports[names[0]]),
             "controller.quorum.fetch.timeout.ms": 5000,
+            **dict.fromkeys(("ssl.keystore.type", "ssl.truststore.type"), "PEM"),
             "ssl.keystore.location": str(node.directory / "key.pem"),
             "ssl.truststore.location": str(self.directory / "ca.pem"),
         }
@@ -134,12 +135,16 @@ class Changing:
             node.wait_until_listening()
             self.writes.wait_for_more(3)
             self.wait_for_all()
+        self.wait_for_all(names)
 
     def way(self):
         return {"bootstrap_controllers": self.addresses(self.secure), "properties": self.client}
 
-    def wait_for_all(self):
-        """Every voter has what was committed when this began."""
+    def wait_for_all(self, names=()):
+        """Every voter has what was committed when this began, and is known by these listeners.
+
+        A Java node that starts without an address of a voter at its own first listener ends itself.
+        """
         way = self.way() if self.nodes[0].port in self.secure.values() else self.writes._open
 
         def caught_up():
@@ -150,8 +155,13 @@ class Changing:
                 return False
             finally:
                 admin.close()
-            return len(quorum.voters) == 3 and all(
-                quorum.high_watermark - voter.log_end_offset < 20 for voter in quorum.voters
+            known = [{each.name for each in found} for found in quorum.listeners.values()]
+            return (
+                len(quorum.voters) == len(known) == 3
+                and all(found >= set(names) for found in known)
+                and all(
+                    quorum.high_watermark - voter.log_end_offset < 20 for voter in quorum.voters
+                )
             )
 
         wait_for(caught_up, "three voters that follow", 60, every=0.2)
@@ -174,14 +184,19 @@ def replace(path, data):
     os.replace(part, path)
 
 
+OURS = dict.fromkeys((1, 2, 3), "quorate"), "SCRAM-SHA-512"
+MIXED = {1: "quorate", 2: "java", 3: "quorate"}, "PLAIN"
+"""Java nodes that start know no credential of SCRAM before they have read the log."""
+
+
 @pytest.fixture(scope="module")
-def changing(tmp_path_factory):
-    made = Changing(tmp_path_factory.mktemp("change"))
+def changing(tmp_path_factory, request):
+    made = Changing(tmp_path_factory.mktemp("change"), *request.param)
     made.trust_new_authority()
     for node in made.nodes:
         made.issue(node)
         made.configure(node, ["CONTROLLER"])
-    client_file(made.client, "SCRAM-SHA-512")
+    client_file(made.client, made.mechanism)
     text = made.client.read_text().replace("SASL_PLAINTEXT", "SASL_SSL")
     made.client.write_text(f"{text}ssl.truststore.location={made.directory / 'ca.pem'}\n")
     with made.quorum:
@@ -193,6 +208,14 @@ def changing(tmp_path_factory):
         made.writes.end()
 
 
+@pytest.mark.parametrize(
+    "changing",
+    [
+        pytest.param(OURS, id="ours"),
+        pytest.param(MIXED, id="mixed", marks=pytest.mark.interop),
+    ],
+    indirect=True,
+)
 def test_plaintext_becomes_sasl_ssl_in_three_rolls(changing):
     writes = changing.writes
     changing.roll("CONTROLLER", "SECURE")
@@ -211,6 +234,7 @@ def epoch_of(changing):
         return admin.describe_quorum().leader_epoch
 
 
+@pytest.mark.parametrize("changing", [pytest.param(OURS, id="ours")], indirect=True)
 def test_certificates_change_on_a_running_quorum(changing):
     """By file, by dynamic config, and not by a broken file; the connections that are open stay."""
     if changing.nodes[0].port not in changing.secure.values():

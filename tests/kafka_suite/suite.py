@@ -28,6 +28,8 @@ SCALA_CLASSES = re.compile(
     r"|(Alter|Describe)UserScramCredentialsRequest\w*|SaslScramSslEndToEndAuthorization)Test"
 )
 """Which tests of the Scala jar run: those of security. Most others need no controller."""
+KERBEROS = "java.security.jgss/sun.security.krb5"
+"""What the Kerberos server of the tests changes in its JVM."""
 IN_ONE_PROCESS = "brokers and controllers in one process"
 CLASS_TIMEOUT_S = 1_800
 
@@ -95,6 +97,7 @@ def run(selectors: Iterable[str], controllers: str, reports: Path, timeout_s: fl
     words = controller_command(controllers)
     command = [
         *("java", "-Xmx1g", f"-Dlog4j2.configurationFile={LOG4J}"),
+        f"--add-opens={KERBEROS}=ALL-UNNAMED",
         f"-Dcontroller.command={' '.join(words)}",
         *("-cp", f"{compiled()}:{LIBS}/*"),
         *("org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner"),
