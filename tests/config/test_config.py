@@ -180,7 +180,9 @@ def test_a_wildcard_listener_takes_its_address_from_the_static_voters(load, ever
     assert config.advertised_listeners == (Listener("CONTROLLER", "host", 19093),)
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "::", "[0:0:0:0:0:0:0:0]", "[::ffff:0.0.0.0]"])
+@pytest.mark.parametrize(
+    "host", ["0.0.0.0", "0", "000.0.000.0", "[::]", "::", "[0:0:0:0:0:0:0:0]", "[::ffff:0.0.0.0]"]
+)
 def test_no_spelling_of_all_interfaces_is_advertised(load, host):
     """Kafka refuses 0.0.0.0 only."""
     with pytest.raises(ConfigError, match="cannot use the nonroutable meta-address"):

@@ -73,7 +73,7 @@ def test_a_refused_founder_joins_as_a_new_member(tmp_path):
             found_anew(trio, 2)
             leader = await trio.leader()
             await leader.remove_member(old.key)
-            with pytest.raises(QuorateError, match="Member 2 was removed from the cluster"):
+            with pytest.raises(QuorateError, match="Member 2 is not in the cluster, or was removed"):
                 await trio.start(2)
             shutil.rmtree(tmp_path / "2")
             create(tmp_path / "2", 2, "trio")
@@ -121,7 +121,7 @@ def test_a_lone_founder_that_lost_its_disk_learns_of_its_cluster_from_a_contact(
             await members[1].remove_member(members[1].key)
             await until(lambda: all(len(member.members) == 2 for member in others))
         await members[1].stop(0)
-        said = "was removed from the cluster" if removed else "has run before"
+        said = "is not in the cluster, or was removed from it" if removed else "has run before"
         for contacts in [(places[2],), (free_address(), places[3])]:
             with pytest.raises(QuorateError, match=f"Member 1 {said}, according to contact"):
                 await found_alone_anew(tmp_path, places, contacts)

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from conformance.marker import kafka_scenario
-from quorate.base.ids import ZERO_UUID, Uuid
+from quorate.base.ids import ZERO_UUID, Uuid, is_reserved_directory
 from quorate.base.notes import Warn
 from quorate.config.node_config import load_config
 from quorate.formats.meta_properties import MetaProperties, decode_meta_properties
 from quorate.log_dirs.meta_properties import (
     IdentityError,
-    is_reserved,
     load_ensemble,
     load_identity,
     make_durable_directory,
@@ -170,9 +169,10 @@ def test_every_directory_is_checked_for_the_expected_cluster(node):
 def test_new_directory_ids_are_unique_and_not_reserved():
     made = {new_directory_id() for _ in range(200)}
     assert len(made) == 200
-    assert not any(is_reserved(made_id) for made_id in made)
-    assert is_reserved(Uuid(bytes(15) + b"\x63"))
-    assert not is_reserved(Uuid(bytes(15) + b"\x64"))
+    assert not any(is_reserved_directory(made_id) for made_id in made)
+    assert is_reserved_directory(Uuid(bytes(15) + b"\x63"))
+    assert not is_reserved_directory(Uuid(bytes(15) + b"\x64"))
+    assert is_reserved_directory(Uuid(bytes(8) + b"\x80" + bytes(7)))  # Java's long is negative
 
 
 def test_a_file_is_complete_or_absent_after_a_crash(node, tmp_path, monkeypatch):

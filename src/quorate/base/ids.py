@@ -7,6 +7,7 @@ base64 without padding, 22 characters (`org.apache.kafka.common.Uuid`).
 from __future__ import annotations
 
 import binascii
+import struct
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Final, NamedTuple, NewType
 
@@ -17,6 +18,15 @@ Uuid = NewType("Uuid", bytes)
 ZERO_UUID: Final = Uuid(bytes(16))
 METADATA_TOPIC_ID: Final = Uuid(bytes(15) + b"\x01")
 METADATA_TOPIC: Final = "__cluster_metadata"
+_RESERVED_DIRECTORIES: Final = 100
+_SIGNED_HALVES: Final = struct.Struct(">qq")
+
+
+def is_reserved_directory(directory_id: Uuid) -> bool:
+    """Whether Kafka reserves the id (`DirectoryId.reserved`): its halves are signed, as Java's."""
+    halves: tuple[int, int] = _SIGNED_HALVES.unpack(directory_id)
+    high, low = halves
+    return high == 0 and low < _RESERVED_DIRECTORIES
 
 
 def uuid_to_text(value: Uuid) -> str:

@@ -32,7 +32,12 @@ _LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)", r
 
 
 def is_wildcard(host: str) -> bool:
-    """True for every spelling of 0.0.0.0 and of `::`, which stand for all interfaces of a machine."""
+    """True for every spelling of 0.0.0.0 and of `::`, which stand for all interfaces of a machine.
+
+    Resolvers also read `0` and `000.0.0.0` as that address (`inet_aton`).
+    """
+    if re.fullmatch(r"0+(\.0+){0,3}", host):
+        return True
     try:
         address = ip_address(host.strip("[]"))
     except ValueError:

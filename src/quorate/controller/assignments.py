@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import TypeVar
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import Uuid
+from quorate.base.ids import Uuid, is_reserved_directory
 from quorate.controller.context import Context, Rng
-from quorate.controller.partition_changes import default_directory, is_reserved
+from quorate.controller.partition_changes import default_directory
 from quorate.controller.placement import RackBrokers, by_rack, place, usable_brokers
 from quorate.controller.result import MAX_RECORDS, PAUSE_EVERY, ApiError
 from quorate.formats.records import PartitionRecord
@@ -182,7 +182,7 @@ def new_uuid(rng: Rng) -> Uuid:
         raw[6] = raw[6] & 0x0F | 0x40
         raw[8] = raw[8] & 0x3F | 0x80
         found = Uuid(bytes(raw))
-        if raw[0] >> 2 != 0b111110 and not is_reserved(found):
+        if raw[0] >> 2 != 0b111110 and not is_reserved_directory(found):
             return found
 
 

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import Uuid, uuid_to_text
+from quorate.base.ids import Uuid, is_reserved_directory, uuid_to_text
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.liveness import BrokerRegistered, BrokerUnregistered
-from quorate.controller.partition_changes import is_reserved
 from quorate.controller.replicas import (
     eligible_on,
     in_parts,
@@ -114,7 +113,7 @@ def _check_directories(image: Image, broker_id: int, directories: list[Uuid]) ->
     refused = ErrorCode.INVALID_REGISTRATION
     if not directories:
         raise ApiError(refused, "No directories specified in request")
-    if any(is_reserved(directory) for directory in directories):
+    if any(is_reserved_directory(directory) for directory in directories):
         raise ApiError(refused, "Reserved directory ID in request")
     given = set(directories)
     if len(given) != len(directories):

@@ -23,14 +23,12 @@ from quorate.metadata.image import (
     Broker,
     Cluster,
     Partition,
-    uuid_sort_key,
 )
 
 NO_LEADER_CHANGE: Final = -2
 NO_RECOVERY_CHANGE: Final = -1
 UNASSIGNED_DIRECTORY: Final = Uuid(bytes(15) + b"\x01")
 LOST_DIRECTORY: Final = Uuid(bytes(15) + b"\x02")
-RESERVED_DIRECTORIES: Final = 100
 """Directory ids below this number are reserved (`DirectoryId.reserved`)."""
 
 
@@ -302,9 +300,3 @@ def default_directory(broker: Broker | None) -> Uuid:
     if not broker.directories:
         return MIGRATING_DIRECTORY
     return broker.directories[0] if len(broker.directories) == 1 else UNASSIGNED_DIRECTORY
-
-
-def is_reserved(directory: Uuid) -> bool:
-    """The id is kept for a meaning of its own (`DirectoryId.reserved`)."""
-    high, low = uuid_sort_key(directory)
-    return high == 0 and low < RESERVED_DIRECTORIES

@@ -121,7 +121,7 @@ def _check_description(
     if there:
         what = f"has the address of member {there[0].broker_id}"
     elif known is None:
-        what = "was removed from the cluster"
+        what = "is not in the cluster, or was removed from it"
     elif known.is_fenced:
         return
     else:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from quorate.base.ids import uuid_to_text
+from quorate.base.ids import is_reserved_directory, uuid_to_text
 from quorate.config.node_config import NodeConfig
 from quorate.formats.files import BOOTSTRAP_CHECKPOINT, PARTITION_DIRECTORY, snapshot_name
 from quorate.formats.meta_properties import HOW_TO_REPAIR, MetaProperties
@@ -41,7 +41,6 @@ from quorate.log_dirs.format_plan import (
 )
 from quorate.log_dirs.meta_properties import (
     MetaPropertiesEnsemble,
-    is_reserved,
     load_ensemble,
     make_durable_directory,
     new_directory_id,
@@ -197,7 +196,7 @@ def _refuse_voter_ids(
     for voter in request.initial_controllers:
         directory_id = voter.key.directory_id
         text = uuid_to_text(directory_id)
-        if is_reserved(directory_id):
+        if is_reserved_directory(directory_id):
             raise FormatterError(
                 f"Invalid reserved directory ID {text} of voter {voter.key.id}: choose another one "
                 "('quorate storage random-uuid')"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from quorate.base.errors import QuorateError
-from quorate.base.ids import Uuid, uuid_to_text
+from quorate.base.ids import Uuid, is_reserved_directory, uuid_to_text
 from quorate.base.notes import Warn
 from quorate.config.node_config import NodeConfig
 from quorate.formats.errors import FormatError
@@ -106,18 +106,13 @@ def verify(
 
 def _check_directory_id(directory_id: Uuid, directory: str, seen: Mapping[Uuid, str]) -> None:
     text = uuid_to_text(directory_id)
-    if is_reserved(directory_id):
+    if is_reserved_directory(directory_id):
         raise IdentityError(f"Invalid reserved directory ID {text} found in {directory}")
     if directory_id in seen:
         raise IdentityError(
             f"Duplicate directory ID {text} found. It was the ID of {seen[directory_id]}, but "
             f"also of {directory}"
         )
-
-
-def is_reserved(directory_id: Uuid) -> bool:
-    """True for the first hundred uuids, which Kafka reserves (`DirectoryId.reserved`)."""
-    return int.from_bytes(directory_id, "big") < 100
 
 
 def new_directory_id(taken: Iterable[Uuid | None] = ()) -> Uuid:
@@ -128,7 +123,11 @@ def new_directory_id(taken: Iterable[Uuid | None] = ()) -> Uuid:
     while True:
         candidate = Uuid(secrets.token_bytes(16))
         text = uuid_to_text(candidate)
-        if not text.startswith("-") and not is_reserved(candidate) and candidate not in taken:
+        if (
+            not text.startswith("-")
+            and not is_reserved_directory(candidate)
+            and candidate not in taken
+        ):
             return candidate
 
 

@@ -35,7 +35,7 @@ REJOIN: Final = (
     "if this disk cannot be trusted any more, remove this replica from the voters "
     "('metadata-quorum remove-controller' at another one), empty the directory, format it "
     "('storage format --no-initial-controllers'), start it, and let the replica join anew with its "
-    "new directory id ('add-controller')"
+    "new directory id ('add-controller'); a voter that is alone has no other to join: docs/recovery.md"
 )
 _SECTOR: Final = 512
 """What a disk writes whole or not at all; of the zeros that stand for what it did not write."""
