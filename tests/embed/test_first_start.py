@@ -73,7 +73,9 @@ def test_a_refused_founder_joins_as_a_new_member(tmp_path):
             found_anew(trio, 2)
             leader = await trio.leader()
             await leader.remove_member(old.key)
-            with pytest.raises(QuorateError, match="Member 2 is not in the cluster, or was removed"):
+            with pytest.raises(
+                QuorateError, match="Member 2 is not in the cluster, or was removed"
+            ):
                 await trio.start(2)
             shutil.rmtree(tmp_path / "2")
             create(tmp_path / "2", 2, "trio")

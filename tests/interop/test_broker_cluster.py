@@ -41,10 +41,25 @@ class Cluster:
         self.servers = [broker.address for broker in self.brokers]
         self.admin = KafkaAdminClient(bootstrap_servers=self.servers)
 
+    @contextmanager
+    def changes(self):
+        """An admin client for one change. Each broker calls any broker the controller.
+
+        kafka-python keeps that broker also when it has stopped.
+        """
+        from kafka.admin import KafkaAdminClient
+
+        admin = KafkaAdminClient(bootstrap_servers=self.servers)
+        try:
+            yield admin
+        finally:
+            admin.close()
+
     def create(self, topic, assignment):
         from kafka.admin import NewTopic
 
-        self.admin.create_topics([NewTopic(topic, replica_assignments=assignment)])
+        with self.changes() as admin:
+            admin.create_topics([NewTopic(topic, replica_assignments=assignment)])
 
     def partition(self, topic, index=0):
         """The partition's row of Metadata: leader_id, replica_nodes, isr_nodes."""
@@ -162,7 +177,8 @@ def test_data_follows_a_reassignment(cluster):
 
     cluster.create("moved", {0: [11, 12]})
     cluster.send("moved", numbered(500))
-    cluster.admin.alter_partition_reassignments({TopicPartition("moved", 0): [13, 12]})
+    with cluster.changes() as admin:
+        admin.alter_partition_reassignments({TopicPartition("moved", 0): [13, 12]})
     row = cluster.wait_for_partition(
         "moved",
         lambda row: row["replica_nodes"] == [13, 12] and set(row["isr_nodes"]) == {12, 13},
@@ -185,7 +201,8 @@ def test_a_broker_that_shuts_down_hands_over_and_is_preferred_again(cluster):
     cluster.wait_for_partition(
         "led", lambda row: set(row["isr_nodes"]) == {12, 13}, "broker 12 to catch up"
     )
-    cluster.admin.elect_leaders(PREFERRED, {"led": [0]})
+    with cluster.changes() as admin:
+        admin.elect_leaders(PREFERRED, {"led": [0]})
     cluster.wait_for_partition("led", lambda row: row["leader_id"] == 12, "broker 12 to lead again")
     assert cluster.read("led") == numbered(5)
 
@@ -195,7 +212,8 @@ def test_a_deleted_topic_leaves_the_disks(cluster):
     cluster.send("gone", numbered(5))
     folders = [broker.data / "gone-0" for broker in cluster.brokers]
     wait_for(lambda: all(folder.exists() for folder in folders), "the replicas to exist")
-    cluster.admin.delete_topics(["gone"])
+    with cluster.changes() as admin:
+        admin.delete_topics(["gone"])
     wait_for(lambda: not any(folder.exists() for folder in folders), "the replicas to go", 30)
     assert "gone" not in cluster.admin.list_topics()
 
