@@ -131,6 +131,7 @@ class Connection:
         self._client_id = client_id
         self._correlation = 0
         self._reader = FrameReader()
+        self._is_aborted = False
         try:
             self._socket = socket.create_connection(address, timeout_ms / 1000)
         except (OSError, UnicodeError) as error:  # UnicodeError: a response named an invalid host
@@ -183,11 +184,21 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Close the socket; may be called again."""
+        """Close the socket; may be called again. An aborted connection waits for `release`."""
+        if not self._is_aborted:
+            self._socket.close()
+
+    def release(self) -> None:
+        """Close the socket of an aborted connection, once no thread uses it."""
         self._socket.close()
 
     def abort(self) -> None:
-        """Break the connection from another thread: a call that waits ends with NoResponseError."""
+        """Break the connection from another thread: a call that waits ends with NoResponseError.
+
+        The socket stays open. Closed, its number would be that of the next connection. A thread that
+        is about to wait for this one would wait for the bytes of that.
+        """
+        self._is_aborted = True
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:

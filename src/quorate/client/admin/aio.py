@@ -24,23 +24,25 @@ class AsyncioIo:
 
     async def run(self, connection: Connection | None, work: Callable[[], T]) -> T:
         if connection is None:
-            return await self._in_thread(work, _close_result)
+            return await self._in_thread(work, _close_made)
         async with self._locks.setdefault(connection, asyncio.Lock()):
-            return await self._in_thread(work, lambda _: None, connection.abort)
+            return await self._in_thread(
+                work, lambda done: _release(connection, done), connection.abort
+            )
 
     async def _in_thread(
         self,
         work: Callable[[], T],
-        on_late: Callable[[Any], None],
+        on_late: Callable[[asyncio.Future[T]], None],
         on_cancel: Callable[[], None] = lambda: None,
     ) -> T:
-        """`on_late` gets the result of work that was cancelled meanwhile."""
+        """`on_late` gets work that was cancelled, when it has ended."""
         running = asyncio.get_running_loop().run_in_executor(None, work)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
             on_cancel()
-            running.add_done_callback(lambda done: _late(done, on_late))
+            running.add_done_callback(on_late)
             raise
 
     async def pause(self, seconds: float) -> None:
@@ -50,11 +52,13 @@ class AsyncioIo:
         return list(await asyncio.gather(*jobs))
 
 
-def _late(done: asyncio.Future[Any], on_late: Callable[[Any], None]) -> None:
-    if not done.cancelled() and done.exception() is None:
-        on_late(done.result())
+def _release(connection: Connection, done: asyncio.Future[Any]) -> None:
+    connection.release()
+    if not done.cancelled():
+        done.exception()  # nobody asks for it any more: asyncio would log it
 
 
-def _close_result(result: Any) -> None:
-    if isinstance(result, Connection):
-        result.close()
+def _close_made(done: asyncio.Future[Any]) -> None:
+    """Close a connection that was made for a cancelled call."""
+    if not done.cancelled() and done.exception() is None and isinstance(done.result(), Connection):
+        done.result().close()

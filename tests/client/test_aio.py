@@ -1,0 +1,51 @@
+"""Work beside an event loop: what a cancelled call leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from quorate.client.admin.aio import AsyncioIo
+
+
+class Logged:
+    """In place of a connection: what happens to it, in order."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+        self.is_aborted = threading.Event()
+
+    def abort(self) -> None:
+        self.log.append("abort")
+        self.is_aborted.set()
+
+    def release(self) -> None:
+        self.log.append("release")
+
+
+def test_the_connection_of_a_cancelled_call_is_closed_when_its_thread_has_left_it() -> None:
+    """Closed before, its number would be that of the next connection, for which the thread waits."""
+    connection: Any = Logged()
+    may_end = threading.Event()
+
+    def work() -> None:
+        connection.is_aborted.wait()
+        may_end.wait()
+        connection.log.append("the thread has left")
+
+    async def main() -> None:
+        call = asyncio.create_task(AsyncioIo().run(connection, work))
+        await asyncio.sleep(0)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert connection.log == ["abort"]
+        may_end.set()
+        while "release" not in connection.log:
+            await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert connection.log == ["abort", "the thread has left", "release"]
