@@ -65,6 +65,10 @@ ALLOWED_ERRORS: tuple[tuple[str, str], ...] = (
         "a reassignment brings the broker a partition of a topic that it knows; Kafka logs it always",
     ),
     (
+        r"RegistrationResponseHandler: channel manager timed out before sending the request",
+        "the leader that it registers with has left; it registers with the next one",
+    ),
+    (
         r"Exception when handling request .*\n.*RequestMetrics\$ErrorMeter",
         "it answers while it stops, after its metrics were cleared (`RequestMetrics.removeMetrics`)",
     ),
