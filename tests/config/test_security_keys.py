@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quorate.config import sasl_settings
-from quorate.config.node_config import config_of, unknown_keys
+from quorate.config.node_file import config_of, unknown_keys
 from quorate.config.security_settings import TLS_KEYS
 from quorate.config.settings import Settings
 from quorate.config.unsupported import unsupported

@@ -9,7 +9,7 @@ import pytest
 from conformance.marker import kafka_scenario
 from quorate.base.ids import ZERO_UUID, Uuid, is_reserved_directory
 from quorate.base.notes import Warn
-from quorate.config.node_config import load_config
+from quorate.config.node_file import load_config
 from quorate.formats.meta_properties import MetaProperties, decode_meta_properties
 from quorate.log_dirs.meta_properties import (
     IdentityError,

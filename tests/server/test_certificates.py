@@ -9,7 +9,7 @@ import trustme
 from prometheus_client.parser import text_string_to_metric_families
 
 from interop.kafka import HOST, Quorum, free_port, wait_for
-from quorate.config.node_config import load_config
+from quorate.config.node_file import load_config
 from quorate.server.certificates import CertificateState, security_detail
 from quorate.server.node_security import POLL_S, NodeSecurity
 

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from quorate.base.errors import QuorateError
-from quorate.config.node_config import load_config
+from quorate.config.node_file import load_config
 from quorate.controller.connection_rates import Admission
 from quorate.server.app import limits
 from quorate.server.limits import ConnectionLimits

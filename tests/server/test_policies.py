@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from quorate.config.node_config import ConfigError, load_config
+from quorate.config.node_file import load_config
+from quorate.config.settings import ConfigError
 from quorate.config.unsupported import check_servable
 from quorate.controller.policies import ConfigChange, NewTopic, PolicyViolationError
 from quorate.server.app import controller_config

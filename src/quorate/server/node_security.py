@@ -10,7 +10,7 @@ from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.config.monitoring_settings import CREDENTIALS_FILE, METRICS_PREFIX
-from quorate.config.node_config import ConfigError, NodeConfig
+from quorate.config.node_config import NodeConfig
 from quorate.config.security_settings import (
     MAPPING_RULES,
     TLS_PROTOCOLS,
@@ -18,6 +18,7 @@ from quorate.config.security_settings import (
     listener_prefix,
     listener_values,
 )
+from quorate.config.settings import ConfigError
 from quorate.security.principal import ANONYMOUS, USER, KafkaPrincipal, SslPrincipalMapper
 from quorate.security.tls.contexts import client_context, server_context
 from quorate.security.tls.names import subject_of
