@@ -167,12 +167,36 @@ def test_an_abandoned_endpoint_is_not_probed_again():
     probe(single, 3, None)
 
 
+def begins(single: Single, voter_id: int) -> BeginQuorumEpochRequest:
+    """Let time pass, the voters fetching, until the leader sends the voter one more request."""
+    before = single.sent(BeginQuorumEpochRequest, voter_id)
+    for _ in range(20):
+        single.wait(100)
+        keep_fetching(single)
+        sent = single.sent(BeginQuorumEpochRequest, voter_id)
+        if sent is not before:
+            return sent
+    raise AssertionError(f"no BeginQuorumEpoch to {voter_id}")
+
+
 def test_a_new_leader_learns_from_its_first_requests_which_voters_cannot_be_reached():
     single = committed()
     answers(single, 3)
+    assert fails(single, 2) == [], "it may have ended since its last fetch"
+    begins(single, 2)
     [warning] = fails(single, 2)
-    assert "the endpoint of voter 2-" in warning, "it fetches, so it is up"
+    assert "the endpoint of voter 2-" in warning, "it has fetched since the first failure, so it is up"
     assert move(single, 3, 8) == TIMED_OUT
+
+
+def test_a_voter_that_restarts_is_not_warned_of():
+    single = committed()
+    answers(single, 3)
+    assert fails(single, 2) == []
+    # It is back: it fetches again, and answers the next request.
+    begins(single, 2)
+    assert answers(single, 2) == []
+    assert not [note for note in single.notes if isinstance(note, Warn)]
 
 
 def test_a_voter_that_does_not_fetch_is_down_and_not_warned_of():
