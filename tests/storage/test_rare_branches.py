@@ -19,8 +19,14 @@ from quorate.raft.durable import DurabilityTracker
 from quorate.raft.log_index import LogIndex
 from quorate.raft.values import ControlState, RecoveredLog
 from quorate.raft.voters import VoterSet
-from quorate.replica.disk_jobs import AppendBatches, DiskFailed, Write, WriteSnapshot
-from quorate.replica.disk_worker import DiskWriter
+from quorate.replica.disk_jobs import (
+    AppendBatches,
+    DiskFailed,
+    SnapshotFailed,
+    Write,
+    WriteSnapshot,
+)
+from quorate.replica.disk_worker import DiskWriter, write_snapshot
 from quorate.replica.tail import Tail
 from quorate.storage.api import AppendedBatch, StorageError
 from quorate.storage.disk import OsDisk
@@ -97,6 +103,23 @@ def test_bytes_that_are_no_batches_are_no_snapshot() -> None:
     with pytest.raises(InvariantError, match="bytes for a snapshot are not sound"):
         writer.append(sound[:-1] + bytes([sound[-1] ^ 1]))
     writer.abort()
+
+
+def test_a_snapshot_whose_name_is_not_durable_leaves_no_file() -> None:
+    """Found by the simulator: the file stayed beside the log until the next start."""
+    fails = iter([StorageError("the device failed")])
+
+    def watch(operation: str, name: str) -> None:
+        if operation == "sync directory" and armed:
+            raise next(fails)
+
+    armed = False
+    storage = MemoryStorage(MemoryDisk(watch))
+    storage.open()
+    before, armed = storage.disk.names(), True
+    job = WriteSnapshot(OffsetAndEpoch(1, 1), 0, ControlState(0, ()), [b"value"], 0)
+    assert isinstance(write_snapshot(storage, job), SnapshotFailed)
+    assert storage.disk.names() == before and not storage.snapshots()
 
 
 # -- the replica's part ------------------------------------------------------------------------
