@@ -133,8 +133,7 @@ def _failed(
         role.probes[flight.to] = probe = EndpointProbe(address, False)
     elif probe.correlation != flight.correlation:
         return  # it was sent to the voter's endpoint before this one
-    row = role.progress.voters.get(flight.to)
-    last_ms = -1 if row is None else row.last_fetch_ms
+    last_ms = role.progress.voters[flight.to].last_fetch_ms
     fetches = last_ms >= 0 and s.now - last_ms < s.config.fetch_timeout_ms
     # A voter that does not fetch is down, and no endpoint is wrong. Another node at an endpoint that
     # has not changed is the voter with a new directory, of which the response to it warns.
