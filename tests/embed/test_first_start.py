@@ -170,7 +170,7 @@ def test_a_lone_founder_that_is_founded_again_is_another_replica(tmp_path, caplo
         await leader.propose(b"after")
         expected = [b"before 0", b"before 1", b"before 2", b"after"]
         await until(lambda: all(journal.entries == expected for journal in journals.values()))
-        named = f"voter {old} at {places[1]} has another directory id"
+        named = f"the node at {places[1]} has another directory id than voter {old}"
         await until(lambda: any(named in record.message for record in caplog.records))
         with pytest.raises(MemberStoppedError, match="founded again on an empty disk"):
             await lost.wait_stopped()
