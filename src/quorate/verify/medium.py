@@ -22,6 +22,8 @@ _MAGIC: Final = 2
 _LENGTH_FROM: Final = 12
 """The length of a batch counts the bytes after base offset and length."""
 _RECORDS_AT: Final = 61
+_TAIL_BYTES: Final = 256
+"""So many bytes at the end of a segment are read again, each time."""
 _HEADER_BYTES: Final = 256
 """More than the first batch of a snapshot has: one record, of a version and a timestamp."""
 
@@ -67,6 +69,12 @@ class SegmentOnMedium:
     max_timestamp: int = -1
     epochs: list[tuple[int, int]] = field(default_factory=list)
     """(epoch, base offset of its first batch) of the batches, ascending."""
+    rest: int = 0
+    """Bytes after the last whole batch."""
+    tail: bytes = b""
+    """The last bytes of the batches."""
+    is_altered: bool = False
+    """Bytes that were read before are gone, or are others now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +88,10 @@ class SnapshotOnMedium:
 
 
 class Medium:
-    """Reads a directory. What was read once of a segment is not read again until `forget`."""
+    """Reads a directory. What was read once of a segment is not read again until `forget`.
+
+    Only its last bytes are: a write after a cut restores the size and leaves zeros.
+    """
 
     def __init__(self, directory: MediumFiles) -> None:
         self._directory = directory
@@ -100,6 +111,18 @@ class Medium:
             del self._segments[name]
         return [self._segment(name, int(found[name][1])) for name in sorted(found)]
 
+    def newest_problem(self) -> str | None:
+        """How the newest segment differs from what was read of it; None where it does not."""
+        if not self._segments:
+            return None
+        name = max(self._segments)
+        known, size = self._segments[name], self._directory.size(name)
+        if size != known.size:
+            return f"{name} has {size} bytes"
+        if self._tail(name, known) != known.tail:
+            return f"{name} ends with other bytes"
+        return None
+
     def snapshots(self, names: list[str]) -> list[SnapshotOnMedium]:
         """The snapshots among these files, ascending."""
         found = []
@@ -115,11 +138,19 @@ class Medium:
     def _segment(self, name: str, base: int) -> SegmentOnMedium:
         size = self._directory.size(name)
         known = self._segments.get(name)
-        if known is None or size < known.size:
+        if known is None:
             known = self._segments[name] = SegmentOnMedium(base, base)
+        elif size < known.size or self._tail(name, known) != known.tail:
+            known = self._segments[name] = SegmentOnMedium(base, base, is_altered=True)
         if size > known.size:
             read_batches(known, self._directory.read(name, known.size, size - known.size))
+            known.tail = self._tail(name, known)
+        known.rest = size - known.size
         return known
+
+    def _tail(self, name: str, segment: SegmentOnMedium) -> bytes:
+        size = min(segment.size, _TAIL_BYTES)
+        return self._directory.read(name, segment.size - size, size)
 
 
 def read_batches(segment: SegmentOnMedium, data: bytes) -> None:
