@@ -76,7 +76,11 @@ def test_what_cannot_be_read_is_refused_by_name(directory, place):
         directory.read()
 
 
-@pytest.mark.parametrize("value", [b"\x01\x7e\x00", b"\x01\x0c\x09"], ids=["record", "version"])
+@pytest.mark.parametrize(
+    "value",
+    [b"\x01\x7e\x00", b"\x01\x0c\x09", b"\x02\x0c\x00"],
+    ids=["record", "version", "frame version"],
+)
 @pytest.mark.parametrize("place", ["legacy", "first"])
 def test_records_of_a_newer_release_are_called_newer(directory, place, value):
     path = getattr(directory, place)
