@@ -93,6 +93,15 @@ def test_records_of_a_newer_release_are_called_newer(directory, place, value):
     assert "Restore" not in text
 
 
+@pytest.mark.parametrize("place", ["legacy", "first"])
+def test_the_reason_of_a_refusal_ends_once(directory, place):
+    """Kafka's text about a level that is missing is a sentence."""
+    getattr(directory, place).write_bytes(snapshot(SCRAM))
+    with pytest.raises(FormatError) as refused:
+        directory.read()
+    assert ".. " not in str(refused.value) and ". Restore the file" in str(refused.value)
+
+
 def test_a_level_that_is_not_known_is_refused_in_a_new_directory(directory):
     directory.first.write_bytes(snapshot(level(99)))
     with pytest.raises(UnsupportedLevelError, match="has level 99, and this node supports"):
