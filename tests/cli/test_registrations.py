@@ -83,8 +83,12 @@ def test_controllers(listed):
         6: ("ghost", "quorate cluster unregister-controller --id 6"),
     }
     lines = [line.split() for line in text.splitlines()]
-    assert lines[0] == ["ID", "KIND", "ADDRESS", "STATE", "REMOVE", "WITH"]
-    assert lines[4][3:] == ["silent", *remove.split()]
+    assert lines[0] == ["ID", "KIND", "ADDRESS", "STATE", "LAST", "SEEN", "REMOVE", "WITH"]
+    assert lines[4][3:] == ["silent", "60.0", "s", "ago", *remove.split()]
+    # One that was just removed and stopped counts as live for a while.
+    seen = [" ".join(line[4:7]) for line in lines[2:]]
+    assert seen[:2] == ["0.0 s ago", "0.3 s ago"] and seen[3:5] == ["10.0 s ago", "10.0 s ago"]
+    assert lines[7][4] == "never"
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ def list_registrations(**options: Any) -> None:
         return
     from quorate.cli.columns import table_lines
 
-    names = ("ID", "KIND", "ADDRESS", "STATE", "REMOVE WITH")
+    names = ("ID", "KIND", "ADDRESS", "STATE", "LAST SEEN", "REMOVE WITH")
     click.echo("\n".join(table_lines(names, text_rows(rows))))
 
 

@@ -211,7 +211,8 @@ def _registered(admin: Admin, silent_after_ms: int) -> Iterator[Problem]:
         if row.state == "ghost":
             yield Problem(
                 name,
-                f"it is registered at {row.host}:{row.port}, and does not fetch from the quorum",
+                f"it is registered at {row.host}:{row.port}, and does not fetch from the quorum "
+                f"(last seen: {row.last_seen})",
                 f"start it; if it is gone for ever: {row.remedy}",
                 "Ghost registration",
             )

@@ -32,6 +32,12 @@ class RegisteredNode(NamedTuple):
     last_fetch_ms: int
     """Of the leader's clock, ms since 1970; -1 for unknown."""
     remedy: str | None
+    silent_ms: int
+    """How long before the leader's present that was; -1 for unknown."""
+
+    @property
+    def last_seen(self) -> str:
+        return "never" if self.silent_ms < 0 else f"{self.silent_ms / 1000:.1f} s ago"
 
 
 STATES: Final = {
@@ -74,8 +80,10 @@ def _brokers(
             if last is None or not is_live(quorum, last, silent_after_ms):
                 state = "ghost"
                 remedy = f"quorate cluster unregister --id {node_id}"
-        last_ms = -1 if last is None else last.last_fetch_ms
-        rows.append(RegisteredNode(node_id, "broker", *node.address, state, last_ms, remedy))
+        seen = _seen(quorum, last)
+        rows.append(
+            RegisteredNode(node_id, "broker", *node.address, state, seen[0], remedy, seen[1])
+        )
     return rows
 
 
@@ -100,9 +108,18 @@ def _controllers(
         elif not live:
             state = "ghost"
             remedy = f"{first}quorate cluster unregister-controller --id {node_id}"
-        last_ms = -1 if last is None else last.last_fetch_ms
-        rows.append(RegisteredNode(node_id, "controller", *node.address, state, last_ms, remedy))
+        seen = _seen(quorum, last)
+        rows.append(
+            RegisteredNode(node_id, "controller", *node.address, state, seen[0], remedy, seen[1])
+        )
     return rows
+
+
+def _seen(quorum: QuorumInfo, row: ReplicaStatus | None) -> tuple[int, int]:
+    """The time of the last Fetch, and how long ago that is, in ms; -1 for unknown."""
+    if row is None or row.last_fetch_ms < 0:
+        return -1, -1
+    return row.last_fetch_ms, max(quorum.leader.last_fetch_ms - row.last_fetch_ms, 0)
 
 
 def _removal(key: ReplicaKey) -> str:
@@ -134,5 +151,7 @@ def json_rows(rows: list[RegisteredNode]) -> list[dict[str, Any]]:
 
 
 def text_rows(rows: list[RegisteredNode]) -> list[list[Any]]:
-    """Cells for a table: id, kind, address, state, remedy."""
-    return [[r.id, r.kind, f"{r.host}:{r.port}", r.state, r.remedy or ""] for r in rows]
+    """Cells for a table: id, kind, address, state, last Fetch, remedy."""
+    return [
+        [r.id, r.kind, f"{r.host}:{r.port}", r.state, r.last_seen, r.remedy or ""] for r in rows
+    ]
