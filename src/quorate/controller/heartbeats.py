@@ -8,7 +8,7 @@ Source: `ReplicationControlManager.processBrokerHeartbeat` and `maybeFenceOneSta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterator
 from typing import Final
 
 from quorate.base.errors import ErrorCode
@@ -31,11 +31,11 @@ from quorate.controller.replicas import (
     fencing_changes,
     in_directory,
     in_parts,
-    in_sync_on,
     leader_and_isr_changes,
-    leaderless,
+    leaderless_places,
+    next_elections,
 )
-from quorate.controller.result import OnException, Result, Steps, WriteOperation
+from quorate.controller.result import OnException, Result, Steps, Turn, WriteOperation
 from quorate.formats.records import BrokerRegistrationChangeRecord
 from quorate.metadata.image import Broker, uuid_sort_key
 from quorate.wire.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -46,10 +46,15 @@ _UNFENCE: Final = -1
 _IN_CONTROLLED_SHUTDOWN: Final = 1
 
 
+_Turns = Generator[Turn, None, list[Message] | None]
+"""The records of a change of state, in turns. Returns those of the last turn; None: another write that
+was decided in between has ended the work."""
+
+
 def _heartbeat(
     head: HeadView, request: BrokerHeartbeatRequest, context: Context
 ) -> Steps[BrokerHeartbeatResponse]:
-    """Checks at once; the changes of many partitions are written in parts."""
+    """Checks at once; the changes of many partitions are written in turns, others in parts."""
     image, liveness = head.image, context.liveness
     broker = check_epoch(image, request.broker_id, request.broker_epoch)
     before = liveness.present_state(broker)
@@ -62,58 +67,122 @@ def _heartbeat(
         cluster=image.cluster,
     )
     records: list[Message] = []
-    written: set[type[Message]] = set()
+    changes: list[LivenessChange] = []
     if state is not before and not liveness.is_being_fenced(broker.id):
-        transition = _transition(head, broker, state, context)
-        records = yield from in_parts(_noting(transition, written), context)
+        last = yield from _transition(head, broker, state, context)
+        if last is None:
+            return _overtaken(head, request, context)
+        records = last
+        if state.is_fenced:
+            changes.append(FencingEnded(broker.id))
+    present = head.image.cluster.brokers[broker.id]
     version = metadata_version(image)
     if version.directory_assignment:
-        failed = _offline(head, broker, request.offline_log_dirs, context)
-        records.extend((yield from in_parts(_noting(failed, written), context)))
+        failed = _offline(head, present, request.offline_log_dirs, context)
+        records.extend((yield from in_parts(failed, context)))
     if version.cordoned_log_dirs:
-        records.extend(_noting(_cordoned(broker, request.cordoned_log_dirs), written))
+        records.extend(_cordoned(present, request.cordoned_log_dirs))
     response = BrokerHeartbeatResponse(
-        is_caught_up=liveness.is_caught_up(broker, request.current_metadata_offset),
+        is_caught_up=liveness.is_caught_up(present, request.current_metadata_offset),
         is_fenced=state.is_fenced,
         should_shut_down=state is BrokerControl.SHUTDOWN_NOW,
     )
     # What the broker has applied counts again from the heartbeat after a change of its registration
     # (`ClusterControlManager.replayRegistrationChange`).
-    is_changed = BrokerRegistrationChangeRecord in written
-    offset = UNKNOWN_OFFSET if is_changed else request.current_metadata_offset
-    decided = HeartbeatDecided(broker.id, state, offset)
-    return Result(records, response, atomic=False, liveness=(decided,))
-
-
-def _noting(records: Iterable[Message], written: set[type[Message]]) -> Iterator[Message]:
-    """The records; `written` gets their types."""
-    for record in records:
-        written.add(type(record))
-        yield record
-
-
-def _transition(
-    head: HeadView, broker: Broker, state: BrokerControl, context: Context
-) -> Iterator[Message]:
-    if state in (BrokerControl.FENCED, BrokerControl.SHUTDOWN_NOW):
-        yield from _fence(head, broker, context)
-    elif state is BrokerControl.UNFENCED:
-        yield _change(broker, fenced=_UNFENCE)
-        yield from leader_and_isr_changes(head.image, leaderless(head), context, to_add=broker.id)
-    else:
-        if not broker.in_controlled_shutdown:
-            yield _change(broker, in_controlled_shutdown=_IN_CONTROLLED_SHUTDOWN)
-        yield from leader_and_isr_changes(
-            head.image, in_sync_on(head, broker.id), context, to_remove=broker.id
-        )
-
-
-def _fence(head: HeadView, broker: Broker, context: Context) -> Iterator[Message]:
-    """The partitions first: a controller that takes over in between fences the broker again."""
-    yield from leader_and_isr_changes(
-        head.image, in_sync_on(head, broker.id), context, to_remove=broker.id
+    is_changed = present is not broker or any(
+        isinstance(record, BrokerRegistrationChangeRecord) for record in records
     )
-    yield _change(broker, fenced=_FENCE)
+    offset = UNKNOWN_OFFSET if is_changed else request.current_metadata_offset
+    changes.append(HeartbeatDecided(broker.id, state, offset))
+    return Result(records, response, atomic=False, liveness=tuple(changes))
+
+
+def _overtaken(
+    head: HeadView, request: BrokerHeartbeatRequest, context: Context
+) -> Result[BrokerHeartbeatResponse]:
+    """The response says what the broker is now. A refusal is not possible: records are written."""
+    broker = head.image.cluster.brokers.get(request.broker_id)
+    if broker is None or broker.epoch != request.broker_epoch:
+        return Result((), _heartbeat_failed(request, ErrorCode.STALE_BROKER_EPOCH, None))
+    liveness = context.liveness
+    response = BrokerHeartbeatResponse(
+        is_caught_up=liveness.is_caught_up(broker, request.current_metadata_offset),
+        is_fenced=broker.fenced or liveness.is_being_fenced(broker.id),
+    )
+    return Result((), response)
+
+
+def _transition(head: HeadView, broker: Broker, state: BrokerControl, context: Context) -> _Turns:
+    if state is BrokerControl.UNFENCED:
+        return _unfence(head, broker, context)
+    if state is BrokerControl.CONTROLLED_SHUTDOWN:
+        return _begin_shutdown(head, broker, context)
+    return _fence(head, broker, context)
+
+
+def _unfence(head: HeadView, broker: Broker, context: Context) -> _Turns:
+    """The broker first: every image in between has leaders that are not fenced."""
+    decided = HeartbeatDecided(broker.id, BrokerControl.UNFENCED, UNKNOWN_OFFSET)
+    places = leaderless_places(head)
+    records: list[Message] = [_change(broker, fenced=_UNFENCE)]
+    while True:
+        elections, is_over = next_elections(head, places, context, to_add=broker.id)
+        records.extend(elections)
+        if is_over:
+            return records
+        yield Turn(records, (decided,))
+        is_in_service = _is_in_service(head, broker, context)
+        if not is_in_service or _is_shutting_down(head.image.cluster.brokers[broker.id], context):
+            return None
+        records = []
+
+
+def _begin_shutdown(head: HeadView, broker: Broker, context: Context) -> _Turns:
+    """The registration first: from then on the broker gets no leadership or place in an ISR."""
+    decided = HeartbeatDecided(broker.id, BrokerControl.CONTROLLED_SHUTDOWN, UNKNOWN_OFFSET)
+    records: list[Message] = []
+    if not broker.in_controlled_shutdown:
+        records.append(_change(broker, in_controlled_shutdown=_IN_CONTROLLED_SHUTDOWN))
+    progress = FencingProgress(broker.epoch)
+    while True:
+        moves, progress = fencing_changes(head, broker.id, progress, context)
+        records.extend(moves)
+        if progress.is_over:
+            return records
+        yield Turn(records, (decided,))
+        if not _is_in_service(head, broker, context):
+            return None
+        records = []
+
+
+def _is_in_service(head: HeadView, broker: Broker, context: Context) -> bool:
+    """The same incarnation is registered, and neither fenced nor being fenced."""
+    present = head.image.cluster.brokers.get(broker.id)
+    return (
+        present is not None
+        and present.epoch == broker.epoch
+        and not present.fenced
+        and not context.liveness.is_being_fenced(broker.id)
+    )
+
+
+def _is_shutting_down(broker: Broker, context: Context) -> bool:
+    return context.liveness.present_state(broker) is BrokerControl.CONTROLLED_SHUTDOWN
+
+
+def _fence(head: HeadView, broker: Broker, context: Context) -> _Turns:
+    """The partitions first: a controller that takes over in between fences the broker again.
+
+    Where its session expires in between, the periodic task goes on from the same place.
+    """
+    progress: FencingProgress | None = FencingProgress(broker.epoch)
+    while progress is not None:
+        records, progress = fencing_changes(head, broker.id, progress, context)
+        if progress.is_over:
+            return [*records, _change(broker, fenced=_FENCE)]
+        yield Turn(records, (FencingAdvanced(broker.id, progress),))
+        progress = context.liveness.fencing_of(broker.id)
+    return None
 
 
 def _change(
