@@ -211,3 +211,17 @@ def test_endpoints_of_other_nodes_are_not_the_leader_s():
     topic = cls.TopicData(topic_name="__cluster_metadata", partitions=[part])
     found = response_from_wire(cls(topics=[topic], node_endpoints=ends), LISTENER)
     assert [end.host for end in found.leader_endpoints] == ["h3"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "error"),
+    [
+        ("PLAINTEXT", ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED),
+        ("SASL_PLAINTEXT", ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED),
+    ],
+)
+def test_tokens_are_described_to_who_has_logged_in(protocol, error):
+    world = started(security_protocols={LISTENER: protocol})
+    message = wire.DescribeDelegationTokenRequest(owners=None)
+    answer = world.ask(world.active.node_id, message, principal=ALICE)
+    assert answer.error_code == error
