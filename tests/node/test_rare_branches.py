@@ -2,6 +2,7 @@
 
 import gc
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -177,7 +178,7 @@ def test_a_response_without_a_field_for_it_hides_the_throttle_time(monkeypatch):
     assert quotas.throttle(call(request), message, image, **asked) == 70
 
 
-def test_the_collector_is_paused_while_the_only_node_of_a_process_loads():
+def test_the_collector_is_off_while_the_only_node_of_a_process_loads():
     machine = MetadataMachine(owns_process=True)
     try:
         machine.begin_load(OffsetAndEpoch(1, 1), 0)
@@ -193,13 +194,12 @@ def test_the_collector_is_paused_while_the_only_node_of_a_process_loads():
 # -- Raft messages ---------------------------------------------------------------------------------
 def test_a_begin_quorum_epoch_for_any_voter_names_none():
     request = core.BeginQuorumEpochRequest("c", None, LeaderAndEpoch(1, 5), ())
-    message = request_to_wire(request, 1)
-    assert isinstance(message, wire.BeginQuorumEpochRequest) and message.voter_id == -1
+    message: Any = request_to_wire(request, 1)
+    assert message.voter_id == -1
 
 
 def test_another_partition_is_not_the_metadata_partition():
-    request = request_to_wire(core.VoteRequest("c", None, 5, ReplicaKey(1), 0, 0, False), 0)
-    assert isinstance(request, wire.VoteRequest)
+    request: Any = request_to_wire(core.VoteRequest("c", None, 5, ReplicaKey(1), 0, 0, False), 0)
     request.topics[0].partitions[0].partition_index = 1
     assert not isinstance(request_from_wire(request, LISTENER, "c"), core.VoteRequest)
 
@@ -211,3 +211,17 @@ def test_endpoints_of_other_nodes_are_not_the_leader_s():
     topic = cls.TopicData(topic_name="__cluster_metadata", partitions=[part])
     found = response_from_wire(cls(topics=[topic], node_endpoints=ends), LISTENER)
     assert [end.host for end in found.leader_endpoints] == ["h3"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "error"),
+    [
+        ("PLAINTEXT", ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED),
+        ("SASL_PLAINTEXT", ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED),
+    ],
+)
+def test_tokens_are_described_to_who_has_logged_in(protocol, error):
+    world = started(security_protocols={LISTENER: protocol})
+    message = wire.DescribeDelegationTokenRequest(owners=None)
+    answer = world.ask(world.active.node_id, message, principal=ALICE)
+    assert answer.error_code == error

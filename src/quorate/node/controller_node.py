@@ -214,11 +214,7 @@ class ControllerNode(ReplicaView):
     def _reply(self, call: Call, answer: Message, effects: NodeEffects, work_ns: int = 0) -> None:
         if self._is_audited:
             effects.audit += of_answer(call, answer)
-        error = getattr(answer, "error_code", ErrorCode.NONE)
-        if call.envelope is not None and error == ErrorCode.NOT_CONTROLLER:
-            self._refuse_envelope(call, effects)
-        else:
-            self._send(call, answer, effects, work_ns)
+        self._send(call, answer, effects, work_ns)
 
     def _refuse_envelope(self, call: Call, effects: NodeEffects) -> None:
         """The broker sends the request to the next controller (`RequestChannel.buildResponse`)."""
