@@ -12,7 +12,7 @@ response.
 4. `settle` takes the outcome of each part, in the order of the log. The commit of the last part
    releases the response. A result without records is released with the write before it.
 5. Leadership is lost: every write fails with NOT_CONTROLLER, and the head is the committed image
-   again. What was submitted may or may not commit. Only this queue reverts the head.
+   again. What was submitted may or may not commit.
 
 Source: `QuorumController.ControllerWriteEvent`, `DeferredEventQueue`, `EventHandlerExceptionInfo`.
 """

@@ -383,7 +383,7 @@ def _send_begin(s: RaftState, role: Leader) -> None:
             request = BeginQuorumEpochRequest(
                 s.config.cluster_id, key, s.leader_and_epoch, s.config.listeners
             )
-            begin_sent(s, role, key.id, s.send(key.id, address, request))
+            begin_sent(role, key.id, s.send(key.id, address, request))
     role.begin_deadline = s.now + period
 
 

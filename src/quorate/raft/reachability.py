@@ -28,8 +28,6 @@ from quorate.raft.values import Voter
 
 HELD_FETCH_TIMEOUTS: Final = 3
 """How long a refused endpoint is tried; its voter asks again once in a fetch timeout."""
-RESTART_FETCH_TIMEOUTS: Final = 2
-"""How long a voter that fetches may be silent; one that restarted elsewhere reports it after one."""
 
 
 def move_is_refused(s: RaftState, role: Leader, before: Voter, after: Voter) -> bool:
@@ -96,13 +94,10 @@ def begin_address(s: RaftState, role: Leader, voter_id: int) -> Address | None:
     return s.usable(s.voters.listeners(voter_id))
 
 
-def begin_sent(s: RaftState, role: Leader, voter_id: int, correlation: int) -> None:
+def begin_sent(role: Leader, voter_id: int, correlation: int) -> None:
     probe = role.probes.get(voter_id)
     if probe is not None:
         probe.correlation = correlation
-        row = role.progress.voters.get(voter_id)
-        last_ms = -1 if row is None else row.last_fetch_ms
-        probe.voter_fetched = last_ms >= 0 and s.now - last_ms < s.config.fetch_timeout_ms
 
 
 def begin_answered(s: RaftState, role: Leader, flight: InFlightRequest, error: ErrorCode) -> None:
@@ -138,24 +133,16 @@ def _failed(
         role.probes[flight.to] = probe = EndpointProbe(address, False)
     elif probe.correlation != flight.correlation:
         return  # it was sent to the voter's endpoint before this one
-    is_wrong = probe.is_moved or (_outlasts_restart(s, probe) and not is_other)
-    # Another node at an endpoint that has not changed is the voter with a new directory, of which
-    # the response to it warns.
-    if probe.until_ms is None and is_wrong:
+    if probe.failed_ms is None:
+        probe.failed_ms = s.now
+    # A voter that does not fetch after a failure is down, and no endpoint is wrong: it may just restart.
+    fetches = role.progress.voters[flight.to].last_fetch_ms > probe.failed_ms
+    # Another node at an endpoint that has not changed is the voter with a new directory, of which the
+    # response to it warns.
+    if probe.until_ms is None and (probe.is_moved or (fetches and not is_other)):
         s.warn_sparingly(
             f"silent endpoint {probe.address} of {flight.to}",
             f"{what} at {probe.address}, the endpoint of voter {request.voter} in the voter set: the "
             "other voters cannot ask it for its vote, nor can clients find it. Correct its "
             "advertised.listeners and restart it",
         )
-
-
-def _outlasts_restart(s: RaftState, probe: EndpointProbe) -> bool:
-    """Note a failure; return whether the voter has fetched for long while nobody answered.
-
-    A voter that restarts fetched a moment ago, and nobody answers before it is back.
-    """
-    if probe.silent_since_ms < 0 or not probe.voter_fetched:
-        probe.silent_since_ms = s.now
-    silent_ms = s.now - probe.silent_since_ms
-    return silent_ms >= RESTART_FETCH_TIMEOUTS * s.config.fetch_timeout_ms

@@ -44,8 +44,6 @@ class EndpointProbe:
     """Of an address that is not in the voter set: when to forget it."""
     correlation: int = -1
     """The last BeginQuorumEpoch to the address; -1 before the first."""
-    voter_fetched: bool = False
-    """The voter was up when that request was sent."""
-    silent_since_ms: int = -1
-    """Since when nobody has answered while the voter fetched; -1 before the first failure."""
     is_answered: bool = False
+    failed_ms: int | None = None
+    """When the first request to the address failed."""
