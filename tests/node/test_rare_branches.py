@@ -9,9 +9,10 @@ from node.world import LISTENER, World
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, LeaderAndEpoch, Listener, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.controller.activation import Bootstrap
-from quorate.controller.context import ControllerConfig, TokenConfig
+from quorate.controller.context import ControllerConfig
 from quorate.controller.delegation_tokens import EXPIRE_DELEGATION_TOKENS
 from quorate.controller.elections import ELECT_PREFERRED
+from quorate.controller.token_config import TokenConfig
 from quorate.formats.records import FeatureLevelRecord, PartitionRecord, encode_record
 from quorate.node.audit import MOST_ITEMS, WriteFacts, of_request, of_write
 from quorate.node.client_quotas import ClientQuotas
@@ -116,7 +117,7 @@ def test_the_active_peer_is_asked_at_the_listener_of_the_same_name(own, found):
             config=SimpleNamespace(listeners=own),
         ),
     )
-    assert ControllerNode.active_peer.fget(node) == (2, Address("h", found))
+    assert vars(ControllerNode)["active_peer"].fget(node) == (2, Address("h", found))
 
 
 # -- the audit trail -------------------------------------------------------------------------------
@@ -176,7 +177,7 @@ def test_a_response_without_a_field_for_it_hides_the_throttle_time(monkeypatch):
     assert quotas.throttle(call(request), message, image, **asked) == 70
 
 
-def test_the_collector_rests_while_the_only_node_of_a_process_loads():
+def test_the_collector_is_paused_while_the_only_node_of_a_process_loads():
     machine = MetadataMachine(owns_process=True)
     try:
         machine.begin_load(OffsetAndEpoch(1, 1), 0)
@@ -192,11 +193,13 @@ def test_the_collector_rests_while_the_only_node_of_a_process_loads():
 # -- Raft messages ---------------------------------------------------------------------------------
 def test_a_begin_quorum_epoch_for_any_voter_names_none():
     request = core.BeginQuorumEpochRequest("c", None, LeaderAndEpoch(1, 5), ())
-    assert request_to_wire(request, 1).voter_id == -1
+    message = request_to_wire(request, 1)
+    assert isinstance(message, wire.BeginQuorumEpochRequest) and message.voter_id == -1
 
 
 def test_another_partition_is_not_the_metadata_partition():
     request = request_to_wire(core.VoteRequest("c", None, 5, ReplicaKey(1), 0, 0, False), 0)
+    assert isinstance(request, wire.VoteRequest)
     request.topics[0].partitions[0].partition_index = 1
     assert not isinstance(request_from_wire(request, LISTENER, "c"), core.VoteRequest)
 
