@@ -185,7 +185,9 @@ def test_a_new_leader_learns_from_its_first_requests_which_voters_cannot_be_reac
     assert fails(single, 2) == [], "it may have ended since its last fetch"
     begins(single, 2)
     [warning] = fails(single, 2)
-    assert "the endpoint of voter 2-" in warning, "it has fetched since the first failure, so it is up"
+    assert "the endpoint of voter 2-" in warning, (
+        "it has fetched since the first failure, so it is up"
+    )
     assert move(single, 3, 8) == TIMED_OUT
 
 

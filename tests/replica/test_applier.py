@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quorate.base.errors import InvariantError
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import encode_batch
 from quorate.formats.snapshot import encode_snapshot
@@ -169,3 +171,21 @@ def test_a_bit_of_a_snapshot_that_rots_before_it_is_loaded_is_found(bit, slice_b
             applier.took(SnapshotRead(1, len(damaged), data))
     assert machine.kept in ([], [b"a value", b"another", b"c"])
     assert applier.loading == id
+
+
+def test_nothing_is_read_while_nothing_is_committed():
+    jobs: list[Job] = []
+    assert not Applier(Nibbler()).advance(0, Tail(0, 100), 1, jobs) and not jobs
+
+
+def test_a_log_without_a_committed_batch_is_a_defect():
+    with pytest.raises(InvariantError, match="no batch at offset 0 of the committed log"):
+        Applier(Nibbler()).advance(5, SimpleNamespace(read=lambda *_: b""), 1, [])
+
+
+def test_a_snapshot_that_goes_while_it_is_loaded_is_a_defect():
+    applier, jobs = Applier(Nibbler()), []
+    applier.load(OffsetAndEpoch(3, 1))
+    applier.advance(3, Tail(3, 100), 1, jobs)
+    with pytest.raises(InvariantError, match="was removed while it was loaded"):
+        applier.took(SnapshotRead(jobs[0].token, None, b""))
