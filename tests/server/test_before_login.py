@@ -324,6 +324,23 @@ def converse(runner, pool, *, tls, talk):
     runner.run(run())
 
 
+@pytest.mark.parametrize("early", [True, False])
+def test_a_long_frame_is_refused_also_when_it_comes_before_the_turn_of_the_connection(
+    pool, runner, caplog, early
+):
+    """A transport may read once after its pause: that length would count for all that follows."""
+
+    async def talk(listener, upper, transport):
+        if not early:
+            await asyncio.sleep(0.01)
+        assert upper.authentication._has_begun is not early
+        transport.protocol.data_received((MAX_FRAME_BYTES + 1).to_bytes(4, "big"))
+        assert transport.closed
+
+    converse(runner, pool, tls=False, talk=talk)
+    assert f"allowed are 0 to {MAX_FRAME_BYTES}" in caplog.text
+
+
 def test_questions_for_versions_do_not_go_on_for_ever(pool, runner):
     """A version that is not supported leaves the state as it is: each costs time on the loop."""
 
