@@ -7,9 +7,11 @@ import pytest
 import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 
+from narrow import not_none
 from quorate.security.tls.der import DerError
 from quorate.security.tls.names import rfc2253, subject_of
 from quorate.security.tls.stores import StoreError, read_key, read_trust
@@ -58,6 +60,7 @@ def jks(password):
 
 
 def p12(password):
+    assert isinstance(KEY, EllipticCurvePrivateKey)
     return pkcs12.serialize_key_and_certificates(
         b"me", KEY, CHAIN[0], [ROOT], serialization.BestAvailableEncryption(password.encode())
     )
@@ -68,11 +71,11 @@ def test_a_store_is_recognized_by_its_content(tmp_path, make):
     path = tmp_path / "store"
     path.write_bytes(make("secret"))
     values = {"ssl.keystore.location": str(path), "ssl.keystore.password": "secret"}
-    entry = read_key(values)
+    entry = not_none(read_key(values))
     assert entry.key.public_key() == KEY.public_key()
     assert entry.chain[0] == CHAIN[0]
     trust = {"ssl.truststore.location": str(path), "ssl.truststore.password": "secret"}
-    assert ROOT in read_trust(trust)
+    assert ROOT in not_none(read_trust(trust))
     with pytest.raises(StoreError, match="password is wrong") as caught:
         read_key({**values, "ssl.keystore.password": "guess!"})
     assert "guess!" not in str(caught.value)
@@ -91,7 +94,7 @@ def test_an_encrypted_pem_key_needs_its_password():
     }
     with pytest.raises(StoreError, match=r"set ssl\.key\.password"):
         read_key(values)
-    assert read_key({**values, "ssl.key.password": "secret"}).chain[0] == CHAIN[0]
+    assert not_none(read_key({**values, "ssl.key.password": "secret"})).chain[0] == CHAIN[0]
 
 
 def test_a_key_of_another_certificate_is_refused():
