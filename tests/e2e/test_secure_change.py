@@ -7,6 +7,7 @@ import socket
 import ssl
 import threading
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ class Writes:
     def __init__(self):
         self.confirmed = []
         self.failed = None
-        self._open = None
+        self._open: dict[str, Any] = {}
         self._admin = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._write, daemon=True)

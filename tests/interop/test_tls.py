@@ -3,6 +3,8 @@
 import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization as forms
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509 import load_pem_x509_certificate
 
@@ -20,6 +22,7 @@ def key_store(authority, path, name):
     issued = authority.issue_cert("localhost", HOST, common_name=name)
     key = forms.load_pem_private_key(issued.private_key_pem.bytes(), None)
     certificate = load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
+    assert isinstance(key, RSAPrivateKey | EllipticCurvePrivateKey)
     lock = forms.BestAvailableEncryption(STORE_PASSWORD.encode())
     path.write_bytes(pkcs12.serialize_key_and_certificates(b"node", key, certificate, None, lock))
     return path
