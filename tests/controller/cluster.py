@@ -104,7 +104,7 @@ class Cluster:
         self._part(result)
         self.liveness.written(result.liveness)
         self.liveness.committed(result.liveness, self.next_offset - 1)
-        check_shutdowns(self.image)
+        check_shutdowns(self.image, self.liveness)
         return result.response
 
     def _part(self, part):
@@ -239,8 +239,14 @@ def _check_leader(after, partition, place):
         assert broker is not None and not broker.fenced, place
 
 
-def check_shutdowns(image):
-    """A broker that shuts down leads nothing, once all of the decision is written."""
-    ending = {b.id for b in image.cluster.brokers.values() if b.in_controlled_shutdown}
+def check_shutdowns(image, liveness):
+    """A broker that shuts down leads nothing, once all of its partitions are moved."""
+    ending = {
+        broker.id
+        for broker in image.cluster.brokers.values()
+        if broker.in_controlled_shutdown
+        and not liveness.is_moving(broker.id)
+        and not liveness.is_being_fenced(broker.id)
+    }
     leaders = {p.leader for topic in image.topics for p in topic.partitions.values()}
     assert not ending & leaders

@@ -201,7 +201,7 @@ def node_config(files):
         "ssl.keystore.password": f"${{file:{provided}:key.store}}",
         "ssl.truststore.location": files.truststore,
         "ssl.truststore.password": "${env:TRUST_STORE_PASSWORD}",
-        "ssl.client.auth": "requested",
+        "listener.name.controller.ssl.client.auth": "requested",
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
         "sasl.mechanism.controller.protocol": "PLAIN",
         "listener.name.controller.plain.sasl.jaas.config": jaas(

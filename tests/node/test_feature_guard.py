@@ -10,7 +10,7 @@ from quorate.formats.snapshot import encode_snapshot
 from quorate.formats.supported_levels import UnsupportedLevelError, check_level
 from quorate.node.feature_guard import FeatureGuard, check_log
 from quorate.node.metadata_machine import MetadataMachine
-from quorate.raft.values import Batch, ControlState, KRaftVersion
+from quorate.raft.values import Batch, ControlState, KRaftVersion, Voters
 from quorate.replica.proposals import Submit
 from quorate.replica.state_machine import CommittedBatch
 from quorate.storage.api import AppendedBatch
@@ -62,7 +62,7 @@ def disk(*batches, snapshot=None, kraft_version=1):
     storage.open()
     offset = 0
     for batch in batches:
-        if isinstance(batch, KRaftVersion):
+        if isinstance(batch, KRaftVersion | Voters):
             data, last = encode_control_batch(offset, 1, 1, [batch]), offset
         else:
             data, last = encode_batch(offset, 1, 1, batch), offset + len(batch) - 1
@@ -99,6 +99,7 @@ def test_a_log_of_supported_levels_is_accepted():
     assert check(disk([level(30)], [NO_OP], [level(33), level(2, "share.version")]))
     snapshot = (OffsetAndEpoch(2, 1), [level(33), NO_OP])
     assert check(disk([NO_OP], [NO_OP], [NO_OP], snapshot=snapshot))
+    assert check(disk([level(30)], KRaftVersion(1), Voters(())))
 
 
 @pytest.mark.parametrize(

@@ -551,3 +551,50 @@ def test_a_registration_that_fits_no_batch_changes_nothing():
     change = (BrokerRegistered(1, is_new=True),)
     queue.add(lambda head: Result(records_of("r" * ROOM, 1), "registered", liveness=change))
     assert queue.liveness.is_caught_up(broker, 10)
+
+
+# -- what `make guards` found ----------------------------------------------------------------------
+def test_a_part_that_fits_no_batch_ends_the_decision():
+    def decide(head):
+        yield Part(records_of("r" * ROOM, 1))
+        raise AssertionError("it goes on")
+
+    queue = Queue()
+    token = queue.add(decide)
+    [(call, _, error, _)] = queue.responses
+    assert (call, error) == (token, ErrorCode.RECORD_LIST_TOO_LARGE)
+
+
+def test_the_first_offset_of_a_write_whose_decision_goes_on():
+    """Its part commits while no write waits for its response."""
+
+    def decide(head):
+        yield Part(records_of("r", 2))
+        yield None
+        return Result(records_of("s", 1), "done")
+
+    queue = Queue()
+    queue.queue.audited = []
+    queue.queue.settle(Committed(99, 5, 6))  # of an earlier leadership: nothing waits for it
+    queue.add(decide)
+    [part] = queue.inputs
+    queue.commit(part)
+    queue.queue.resume(0)
+    queue.queue.resume(0)
+    for rest in queue.inputs:
+        queue.commit(rest)
+    [(write, error, _)] = queue.queue.audited
+    assert (write.facts.first_offset, error) == (10, ErrorCode.NONE)
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER])
+def test_the_raft_layer_of_a_former_leader_refuses(error):
+    """The write is answered when the end of the leadership is known."""
+    queue = Queue()
+    queue.add(changes_kraft_version)
+    [upgrade] = queue.inputs
+    queue.queue.settle(Refused(upgrade.token, error, "not the leader"))
+    assert queue.responses == []
+    queue.queue.leadership_changed(None)
+    [(_, _, answered, _)] = queue.responses
+    assert answered == ErrorCode.NOT_CONTROLLER

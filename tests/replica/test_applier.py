@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from narrow import as_any
+from quorate.base.errors import InvariantError
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import encode_batch
 from quorate.formats.snapshot import encode_snapshot
@@ -173,3 +175,24 @@ def test_a_bit_of_a_snapshot_that_rots_before_it_is_loaded_is_found(bit, slice_b
             applier.took(SnapshotRead(1, len(damaged), data))
     assert machine.kept in ([], [b"a value", b"another", b"c"])
     assert applier.loading == id
+
+
+def test_nothing_is_read_while_nothing_is_committed():
+    jobs: list[Job] = []
+    assert not Applier(as_any(Nibbler())).advance(0, Tail(0, 100), 1, jobs) and not jobs
+
+
+def test_a_log_without_a_committed_batch_is_a_defect():
+    with pytest.raises(InvariantError, match="no batch at offset 0 of the committed log"):
+        Applier(as_any(Nibbler())).advance(5, as_any(SimpleNamespace(read=lambda *_: b"")), 1, [])
+
+
+def test_a_snapshot_that_goes_while_it_is_loaded_is_a_defect():
+    applier = Applier(as_any(Nibbler()))
+    jobs: list[Job] = []
+    applier.load(OffsetAndEpoch(3, 1))
+    applier.advance(3, Tail(3, 100), 1, jobs)
+    [read] = jobs
+    assert isinstance(read, ReadSnapshot)
+    with pytest.raises(InvariantError, match="was removed while it was loaded"):
+        applier.took(SnapshotRead(read.token, None, b""))

@@ -265,3 +265,10 @@ def test_a_snapshot_that_rots_before_it_is_loaded_ends_the_replica_with_its_name
     assert effects.faulted is not None
     assert "00000000000000000005-0000000001.checkpoint: bytes that were sound" in effects.faulted
     assert effects.is_over
+
+
+def test_what_the_machine_notes_is_reported_once() -> None:
+    one = OneVoter(end=0)
+    one.machine.notes.append("the machine is warm")
+    assert "the machine is warm" in one.step().notes
+    assert not one.machine.notes and "the machine is warm" not in one.step().notes

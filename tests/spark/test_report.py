@@ -120,7 +120,7 @@ def test_audit_findings_are_shown_for_clusters_without_pictures_too():
     assert text.count("split brain at offset 7 [/x/0.log, byte 5, offset 7") == 1
     heads = [part.partition("</h2>")[0] for part in text.split("<h2>")[1:]]
     assert heads == ["cluster-0", "cluster-2"]
-    assert "Committed: up to offset 3." in text
+    assert "Committed: up to offset 2 (inclusive)." in text
     assert "from offset 2 on the replicas contradict" in page(
         clusters, {"clusters": [{**audit[1], "contradicted_from": 2}]}
     )

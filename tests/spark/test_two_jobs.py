@@ -22,7 +22,7 @@ from quorate.spark.jobs.compact import compact_warehouse
 from quorate.spark.jobs.repair import repair_warehouse
 from quorate.spark.tables.control import ClusterProgress, load_progress
 from quorate.spark.tables.delta import DeltaStore
-from quorate.spark.tables.files import TableWriter, file_name, read_file, run_of
+from quorate.spark.tables.files import TableWriter, file_name, read_file, run_of, safe_name
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.layout import TABLES
@@ -48,7 +48,8 @@ END = 4
 def add_rows(
     store: TableStore, plan: RunPlan, table: str, cluster: str, offsets: Iterable[int]
 ) -> None:
-    writer = TableWriter(store.root, table, f"{cluster}/{file_name('0', plan.run)}", store.hidden)
+    path = f"{safe_name(cluster)}/{file_name('0', plan.run)}"
+    writer = TableWriter(store.root, table, path, store.hidden)
     for offset in offsets:
         cells = {
             "cluster_id": cluster,
@@ -285,13 +286,14 @@ def test_a_commit_whose_answer_is_lost_counts(tmp_path, monkeypatch):
     check(store)
 
 
-def test_a_report_of_old_findings_is_refused(tmp_path):
+@pytest.mark.parametrize("name", ["a", "a@2023-04-05-a244fd75"])
+def test_a_report_of_old_findings_is_refused(tmp_path, name):
     store = open_store(str(tmp_path / "home"), "parquet")
-    read = read_version(store, ["a"])
+    read = read_version(store, [name])
     list(takes("b")(store))
     check_version(read)
-    list(takes("a")(store))
-    with pytest.raises(ConcurrentRunError, match=r"changed cluster a \(run 3, bronze\)"):
+    list(takes(name)(store))
+    with pytest.raises(ConcurrentRunError, match=rf"changed cluster {name} \(run 3, bronze\)"):
         check_version(read)
 
 

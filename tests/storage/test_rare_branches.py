@@ -19,12 +19,22 @@ from quorate.raft.durable import DurabilityTracker
 from quorate.raft.log_index import LogIndex
 from quorate.raft.values import ControlState, RecoveredLog
 from quorate.raft.voters import VoterSet
-from quorate.replica.disk_jobs import AppendBatches, DiskFailed, Write, WriteSnapshot
-from quorate.replica.disk_worker import DiskWriter
+from quorate.replica.disk_jobs import (
+    AppendBatches,
+    DiskFailed,
+    SnapshotFailed,
+    Write,
+    WriteSnapshot,
+)
+from quorate.replica.disk_worker import DiskWriter, write_snapshot
 from quorate.replica.tail import Tail
 from quorate.storage.api import AppendedBatch, StorageError
-from quorate.storage.disk import OsDisk
+from quorate.storage.disk import File, OsDisk
 from quorate.storage.memory import MemoryDisk, MemoryStorage
+from quorate.storage.scan import CHUNK, find_sound_batch
+
+MAGIC_AT = 16
+"""The position of the format byte in a batch."""
 
 
 @pytest.fixture
@@ -47,6 +57,8 @@ def test_a_write_that_makes_no_progress_fails(
 @pytest.mark.parametrize(
     ("call", "act"),
     [
+        ("pread", lambda disk, file: file.read_at(0, 1)),
+        ("fstat", lambda disk, file: file.size()),
         ("ftruncate", lambda disk, file: file.truncate(0)),
         ("listdir", lambda disk, file: disk.names()),
         ("replace", lambda disk, file: disk.rename("x", "y")),
@@ -78,6 +90,48 @@ def test_a_lock_that_the_system_refuses_for_another_reason_is_reported(
         OsDisk(tmp_path).lock()
 
 
+@pytest.mark.parametrize(("call", "what"), [("open", "open"), ("fsync", "sync the directory")])
+def test_a_directory_that_cannot_be_taken_is_free_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, what: str
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, fails)
+        with pytest.raises(StorageError, match=f"cannot {what}"):
+            OsDisk(tmp_path).lock()
+    OsDisk(tmp_path).lock()
+
+
+def test_a_finished_snapshot_is_opened_for_reading(
+    disk: OsDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may write to a read-only file, so the answer of the system is replaced here."""
+    disk.open("x", create=True)
+    monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
+    with pytest.raises(StorageError, match="cannot write"):
+        disk.open("x").write_at(0, b"1")
+
+
+# -- reading a damaged log ---------------------------------------------------------------------
+def test_a_header_beyond_the_chunk_belongs_to_the_next_window() -> None:
+    data = bytearray(3 * CHUNK)
+    data[CHUNK + 100 + MAGIC_AT] = 2
+    assert find_sound_batch(written(bytes(data)), 0, len(data), 1) is None
+
+
+def test_a_batch_that_is_longer_than_a_window_is_found() -> None:
+    data = bytes(10) + encode_batch(7, 1, 1000, [bytes(2 * CHUNK)])
+    assert find_sound_batch(written(data), 0, len(data), 7) == 10
+
+
+def written(data: bytes) -> File:
+    file = MemoryDisk().open("x", create=True)
+    file.write_at(0, data)
+    return file
+
+
 def test_unlocking_twice_is_harmless(disk: OsDisk) -> None:
     disk.unlock()
     disk.unlock()
@@ -97,6 +151,23 @@ def test_bytes_that_are_no_batches_are_no_snapshot() -> None:
     with pytest.raises(InvariantError, match="bytes for a snapshot are not sound"):
         writer.append(sound[:-1] + bytes([sound[-1] ^ 1]))
     writer.abort()
+
+
+def test_a_snapshot_whose_name_is_not_durable_leaves_no_file() -> None:
+    """Found by the simulator: the file stayed beside the log until the next start."""
+    fails = iter([StorageError("the device failed")])
+
+    def watch(operation: str, name: str) -> None:
+        if operation == "sync directory" and armed:
+            raise next(fails)
+
+    armed = False
+    storage = MemoryStorage(MemoryDisk(watch))
+    storage.open()
+    before, armed = storage.disk.names(), True
+    job = WriteSnapshot(OffsetAndEpoch(1, 1), 0, ControlState(0, ()), [b"value"], 0)
+    assert isinstance(write_snapshot(storage, job), SnapshotFailed)
+    assert storage.disk.names() == before and not storage.snapshots()
 
 
 # -- the replica's part ------------------------------------------------------------------------

@@ -26,7 +26,12 @@ from quorate.config.node_config import (
 )
 from quorate.config.properties_file import read_settings
 from quorate.config.sasl_settings import SaslSettings, is_known, sasl_settings
-from quorate.config.security_settings import is_tls_key
+from quorate.config.security_settings import (
+    CLIENT_AUTH,
+    asks_in_vain,
+    is_tls_key,
+    listener_prefix,
+)
 from quorate.config.settings import Settings
 
 _OURS: Final = ("controller.quorum.", "metadata.log.", "metadata.max.", "quorate.")
@@ -115,7 +120,7 @@ def config_of(settings: Settings) -> NodeConfig:
         metrics_listener=monitoring_settings.metrics_listener(settings),
         pages=monitoring_settings.pages_settings(settings),
         authorizer_log=monitoring_settings.authorizer_log(settings),
-        warnings=(*settings.notes, *_warnings(settings)),
+        warnings=(*settings.notes, *_warnings(settings), *_not_asked(settings, bound, protocols)),
         source=settings.source,
         file=settings.values,
         **values,
@@ -177,6 +182,20 @@ def _warnings(settings: Settings) -> tuple[str, ...]:
         if key in settings
     ]
     return (*warnings, *_unknown(settings))
+
+
+def _not_asked(
+    settings: Settings, listeners: Sequence[Listener], protocols: Mapping[str, str]
+) -> list[str]:
+    """A warning for each listener that asks for no certificate, though `ssl.client.auth` says so."""
+    if (settings.text(CLIENT_AUTH) or "none").lower() == "none":
+        return []
+    return [
+        f"{CLIENT_AUTH} has no effect on {name}, whose protocol is SASL_SSL: set "
+        f"{listener_prefix(name)}{CLIENT_AUTH} ({settings.where(CLIENT_AUTH)})"
+        for name in (listener.name for listener in listeners)
+        if asks_in_vain(settings.values, name, protocols.get(name, ""))
+    ]
 
 
 def _unknown(settings: Settings) -> list[str]:

@@ -18,17 +18,20 @@ from quorate.controller.brokers import check_epoch, metadata_version
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.liveness import (
+    ALL_TOPICS,
     UNKNOWN_OFFSET,
     BrokerControl,
     FencingAdvanced,
     FencingEnded,
-    FencingProgress,
     HeartbeatDecided,
     LivenessChange,
+    PartitionCursor,
     SessionExpired,
+    ShutdownAdvanced,
+    ShutdownEnded,
 )
 from quorate.controller.replicas import (
-    fencing_changes,
+    departing_changes,
     in_directory,
     in_parts,
     in_sync_on,
@@ -49,7 +52,10 @@ _IN_CONTROLLED_SHUTDOWN: Final = 1
 def _heartbeat(
     head: HeadView, request: BrokerHeartbeatRequest, context: Context
 ) -> Steps[BrokerHeartbeatResponse]:
-    """Checks at once; the changes of many partitions are written in parts."""
+    """Checks at once; the changes of many partitions are written in parts.
+
+    A controlled shutdown moves a part of the partitions, and `CONTINUE_SHUTDOWN` the others.
+    """
     image, liveness = head.image, context.liveness
     broker = check_epoch(image, request.broker_id, request.broker_epoch)
     before = liveness.present_state(broker)
@@ -63,7 +69,12 @@ def _heartbeat(
     )
     records: list[Message] = []
     written: set[type[Message]] = set()
-    if state is not before and not liveness.is_being_fenced(broker.id):
+    is_new = state is not before and not liveness.is_being_fenced(broker.id)
+    moved = PartitionCursor(broker.epoch, ALL_TOPICS)
+    if is_new and state is BrokerControl.CONTROLLED_SHUTDOWN:
+        changes, moved = _begin_shutdown(head, broker, context)
+        records = list(_noting(changes, written))
+    elif is_new:
         transition = _transition(head, broker, state, context)
         records = yield from in_parts(_noting(transition, written), context)
     version = metadata_version(image)
@@ -81,8 +92,11 @@ def _heartbeat(
     # (`ClusterControlManager.replayRegistrationChange`).
     is_changed = BrokerRegistrationChangeRecord in written
     offset = UNKNOWN_OFFSET if is_changed else request.current_metadata_offset
-    decided = HeartbeatDecided(broker.id, state, offset)
-    return Result(records, response, atomic=False, liveness=(decided,))
+    is_moving = not moved.is_over or liveness.is_moving(broker.id)
+    decided: list[LivenessChange] = [HeartbeatDecided(broker.id, state, offset, is_moving)]
+    if not moved.is_over:
+        decided.append(ShutdownAdvanced(broker.id, moved))
+    return Result(records, response, atomic=False, liveness=tuple(decided))
 
 
 def _noting(records: Iterable[Message], written: set[type[Message]]) -> Iterator[Message]:
@@ -97,15 +111,24 @@ def _transition(
 ) -> Iterator[Message]:
     if state in (BrokerControl.FENCED, BrokerControl.SHUTDOWN_NOW):
         yield from _fence(head, broker, context)
-    elif state is BrokerControl.UNFENCED:
+    else:
         yield _change(broker, fenced=_UNFENCE)
         yield from leader_and_isr_changes(head.image, leaderless(head), context, to_add=broker.id)
-    else:
-        if not broker.in_controlled_shutdown:
-            yield _change(broker, in_controlled_shutdown=_IN_CONTROLLED_SHUTDOWN)
-        yield from leader_and_isr_changes(
-            head.image, in_sync_on(head, broker.id), context, to_remove=broker.id
-        )
+
+
+def _begin_shutdown(
+    head: HeadView, broker: Broker, context: Context
+) -> tuple[list[Message], PartitionCursor]:
+    """The first changes of a controlled shutdown, and how far they go.
+
+    The registration comes first: from then on the broker gets no leadership and no place in an ISR. A
+    controller that takes over before the last one begins again with the broker's next heartbeat.
+    """
+    records: list[Message] = []
+    if not broker.in_controlled_shutdown:
+        records.append(_change(broker, in_controlled_shutdown=_IN_CONTROLLED_SHUTDOWN))
+    changes, moved = departing_changes(head, broker.id, PartitionCursor(broker.epoch), context)
+    return records + changes, moved
 
 
 def _fence(head: HeadView, broker: Broker, context: Context) -> Iterator[Message]:
@@ -186,7 +209,7 @@ def _fence_stale(head: HeadView, request: None, context: Context) -> Result[bool
         if expired is None:
             return Result((), False)
         broker_id, epoch = expired
-        progress = FencingProgress(epoch)
+        progress = PartitionCursor(epoch)
         changes.append(SessionExpired(broker_id, epoch))
     else:
         broker_id, progress = under_way
@@ -197,7 +220,7 @@ def _fence_stale(head: HeadView, request: None, context: Context) -> Result[bool
     if under_way is None:
         text = f"Fencing broker {broker_id} at epoch {epoch}: its session has timed out"
         notes = (Warn(text),)
-    records, progress = fencing_changes(head, broker_id, progress, context)
+    records, progress = departing_changes(head, broker_id, progress, context)
     if progress.is_over:
         records.append(_change(broker, fenced=_FENCE))
         decided = HeartbeatDecided(broker_id, BrokerControl.FENCED, UNKNOWN_OFFSET)
@@ -207,11 +230,37 @@ def _fence_stale(head: HeadView, request: None, context: Context) -> Result[bool
     return Result(records, True, atomic=False, notes=notes, liveness=tuple(changes))
 
 
-def _fencing_failed(request: None, error: ErrorCode, message: str | None) -> bool:
-    """A later turn looks again: the contact is only forgotten for a broker that is fenced."""
+def _task_failed(request: None, error: ErrorCode, message: str | None) -> bool:
+    """A later turn looks again: nothing is forgotten before its records are written."""
     return False
 
 
 FENCE_STALE_BROKER: Final = WriteOperation(
-    "maybeFenceStaleBroker", _fence_stale, _fencing_failed, on_exception=OnException.TRY_AGAIN
+    "maybeFenceStaleBroker", _fence_stale, _task_failed, on_exception=OnException.TRY_AGAIN
+)
+
+
+# -- controlled shutdown -----------------------------------------------------------------------
+def _continue_shutdown(head: HeadView, request: None, context: Context) -> Result[bool]:
+    """Move the next partitions of a broker in a controlled shutdown; other writes come in between.
+
+    The response: there is more to do.
+    """
+    under_way = context.liveness.shutting_down()
+    if under_way is None:
+        return Result((), False)
+    broker_id, progress = under_way
+    broker = head.image.cluster.brokers.get(broker_id)
+    if broker is None or broker.epoch != progress.epoch or broker.fenced:
+        return Result((), True, liveness=(ShutdownEnded(broker_id),))
+    records, progress = departing_changes(head, broker_id, progress, context)
+    change = ShutdownEnded(broker_id) if progress.is_over else ShutdownAdvanced(broker_id, progress)
+    return Result(records, True, atomic=False, liveness=(change,))
+
+
+CONTINUE_SHUTDOWN: Final = WriteOperation(
+    "continueControlledShutdown",
+    _continue_shutdown,
+    _task_failed,
+    on_exception=OnException.TRY_AGAIN,
 )

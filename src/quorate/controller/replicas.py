@@ -14,7 +14,7 @@ from quorate.base.ids import Uuid
 from quorate.controller.configs_in_force import ConfigsInForce
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
-from quorate.controller.liveness import ALL_TOPICS, FencingProgress
+from quorate.controller.liveness import ALL_TOPICS, PartitionCursor
 from quorate.controller.partition_changes import (
     Election,
     PartitionRules,
@@ -91,10 +91,10 @@ def in_parts(records: Iterable[Message], context: Context) -> Generator[Part, No
     return part
 
 
-def fencing_changes(
-    head: HeadView, broker_id: int, progress: FencingProgress, context: Context
-) -> tuple[list[Message], FencingProgress]:
-    """The next partition changes of a broker that is being fenced, and where they end.
+def departing_changes(
+    head: HeadView, broker_id: int, progress: PartitionCursor, context: Context
+) -> tuple[list[Message], PartitionCursor]:
+    """The next partition changes of a broker that is fenced or shuts down, and where they end.
 
     Between two calls other writes are decided, so the broker must not get into an ISR meanwhile.
     """
@@ -104,8 +104,8 @@ def fencing_changes(
 
 
 def _next_in_sync(
-    head: HeadView, broker_id: int, progress: FencingProgress, most: int
-) -> tuple[list[PlacedPartition], FencingProgress]:
+    head: HeadView, broker_id: int, progress: PartitionCursor, most: int
+) -> tuple[list[PlacedPartition], PartitionCursor]:
     """The next partitions that have the broker in their ISR, and where they end."""
     places: list[PlacedPartition] = []
     seen = 0
@@ -117,11 +117,11 @@ def _next_in_sync(
                 continue
             seen += 1
             if len(places) == most or seen > _SEEN * most:
-                return places, FencingProgress(progress.epoch, number, partition_id)
+                return places, PartitionCursor(progress.epoch, number, partition_id)
             partition = topic.partitions[partition_id]
             if broker_id in partition.isr:
                 places.append(PlacedPartition(topic, partition_id, partition))
-    return places, FencingProgress(progress.epoch, ALL_TOPICS)
+    return places, PartitionCursor(progress.epoch, ALL_TOPICS)
 
 
 def rules_for(

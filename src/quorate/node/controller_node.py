@@ -16,6 +16,7 @@ from quorate.controller.activation import Bootstrap
 from quorate.controller.context import Context, ControllerConfig, Rng
 from quorate.controller.counts import ControllerCounts
 from quorate.controller.head import Head
+from quorate.controller.heartbeats import CONTINUE_SHUTDOWN
 from quorate.controller.liveness import Liveness
 from quorate.controller.partition_index import PartitionIndex
 from quorate.controller.result import WriteOperation
@@ -184,7 +185,7 @@ class ControllerNode(ReplicaView):
             request = call.message if row.prepare is None else row.prepare(self, call)
             timeout_ms = None if row.timeout_ms is None else row.timeout_ms(self._config)
             self._writes.add(row.operation, request, call, self.now.monotonic_ms, timeout_ms)
-        elif row.handler is not None:
+        elif row.handler is not None:  # unreached: every other row has an operation or is Raft's
             began_ns = self.client_quotas.work_ns()
             answer = row.handler(self, call)
             if answer is not None:
@@ -242,6 +243,8 @@ class ControllerNode(ReplicaView):
         if not writes.is_active:
             self._own_writes.follow()
         elif not writes.is_deciding:
+            if self.liveness.shutting_down() is not None:
+                self._own_writes.hurry(CONTINUE_SHUTDOWN, now_ms)
             for operation, request in self._own_writes.due(now_ms, writes.head.image):
                 writes.add(operation, request, None, now_ms)
 
@@ -297,6 +300,7 @@ class ControllerNode(ReplicaView):
             effects.throttled.append((call.token, throttle_ms))
 
     def _context(self, call: Call | None) -> Context:
+        # unreached: a write is decided after the replica has taken what earlier ones submitted
         in_work = sum(len(item.values) for item in self._inbox if isinstance(item, Submit))
         request = None if call is None else call.request
         return Context(

@@ -35,7 +35,7 @@ class FeatureGuard:
         payload = batch.payload
         if isinstance(payload, bytes) and FEATURE_LEVEL_FRAME in payload:
             for view in iter_batches(payload, verify=False):
-                if not view.is_control:
+                if not view.is_control:  # unreached: a control batch has the frame by chance only
                     check_values(values(view), self.unstable, where)
 
     def check_values(self, found: Iterable[bytes], where: str) -> None:
@@ -51,7 +51,7 @@ def check_log(storage: ReadableStorage, log: RecoveredLog, unstable: bool) -> bo
     """
     # 1. kraft.version.
     if log.snapshot_control is not None:
-        where = snapshot_name(log.snapshots[-1]) if log.snapshots else "the snapshot"
+        where = snapshot_name(log.snapshots[-1])
         check_level(KRAFT_VERSION, log.snapshot_control.kraft_version, unstable, where)
     for offset, record in log.control_records:
         if isinstance(record, KRaftVersion):

@@ -93,7 +93,7 @@ def _handle_rare(s: RaftState, event: Event) -> None:
         snapshots.on_clean(s, event)
     elif isinstance(event, Resign):
         leading.on_resign(s, event)
-    elif isinstance(event, Shutdown):
+    elif isinstance(event, Shutdown):  # unreached: there is no other kind of Event
         if s.shutdown_deadline is None:
             s.shutdown_deadline = s.now + event.timeout_ms
     else:

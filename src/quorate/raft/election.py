@@ -184,7 +184,9 @@ def _vote(s: RaftState, key: ReplicaKey) -> None:
         ballot = Ballot(s.voters)
         ballot.record(s.me.id, True)
         s.role = Prospective(ballot, s.election_timeout(), role.leader_endpoints)
-    elif isinstance(role, Unattached):
+    else:
+        # All others have voted in their epoch, or know its leader.
+        assert isinstance(role, Unattached)
         role.election_deadline = s.election_timeout() if s.electable else NEVER
 
 
@@ -210,6 +212,7 @@ def on_vote_response(
     # not count in the election that follows it, in the same or a later epoch.
     if s.role is not role or not isinstance(role, Prospective | Candidate):
         return True
+    # unreached: a change of the role resets the requests in flight
     if isinstance(role, Prospective) != request.pre_vote:
         return True
     role.ballot.record(to, response.granted)
@@ -227,6 +230,7 @@ def on_vote_response(
 
 def no_pre_vote(s: RaftState, to: int) -> bool:
     """A voter runs software without pre-vote (Vote below v2): hold a real election (KIP-996)."""
+    # unreached: a change of the role resets the requests in flight
     if isinstance(s.role, Prospective):
         become_candidate(s, f"{to} knows no pre-vote")
         return True

@@ -244,6 +244,7 @@ def on_fetch_snapshot_response(
 
 def on_fetch_snapshot_failed(s: RaftState) -> None:
     """The leader may be gone: `_fetch_from_best` asks other servers who leads."""
+    # unreached: a change of the role resets the requests in flight
     if isinstance(s.role, Follower) and s.role.download is not None:
         s.role.download.unanswered = True
 
@@ -251,6 +252,7 @@ def on_fetch_snapshot_failed(s: RaftState) -> None:
 def _take_chunk(
     s: RaftState, role: Follower, download: SnapshotDownload, response: FetchSnapshotResponse
 ) -> bool:
+    # unreached: only a response that is sent names the bytes instead of having them
     chunk = response.chunk if isinstance(response.chunk, bytes | memoryview) else b""
     end = download.position + len(chunk)
     expected = (download.snapshot_id, download.position)

@@ -135,9 +135,8 @@ def _failed(
         return  # it was sent to the voter's endpoint before this one
     if probe.failed_ms is None:
         probe.failed_ms = s.now
-    row = role.progress.voters.get(flight.to)
     # A voter that does not fetch after a failure is down, and no endpoint is wrong: it may just restart.
-    fetches = row is not None and row.last_fetch_ms > probe.failed_ms
+    fetches = role.progress.voters[flight.to].last_fetch_ms > probe.failed_ms
     # Another node at an endpoint that has not changed is the voter with a new directory, of which the
     # response to it warns.
     if probe.until_ms is None and (probe.is_moved or (fetches and not is_other)):

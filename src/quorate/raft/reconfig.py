@@ -88,9 +88,9 @@ def _uncommitted(s: RaftState, role: Leader) -> tuple[ErrorCode, str] | None:
     by two voters.
     """
     offset = s.controls.voters_offset
-    if offset is None or offset >= role.high_watermark:
-        # Kafka prints a java.util.Optional here, and its clients show the text.
-        at = "Optional.empty" if offset is None else f"Optional[{offset}]"
+    assert offset is not None  # at kraft.version 1 the log or a snapshot has a voter set
+    if offset >= role.high_watermark:
+        at = f"Optional[{offset}]"  # Kafka prints a java.util.Optional here
         return ErrorCode.REQUEST_TIMED_OUT, (
             f"Request timed out waiting for voters to commit the latest voter change at {at} with "
             f"HWM {role.high_watermark}"
@@ -207,7 +207,7 @@ def on_api_versions_response(s: RaftState, correlation: int, response: ApiVersio
         _finish_change(s, role, ErrorCode.REQUEST_TIMED_OUT, text)
         return True
     voters = s.voters.add(Voter(change.voter, change.listeners, least, most))
-    if voters is None:
+    if voters is None:  # unreached: it was no voter when the change began, and no other has ended
         _finish_change(s, role, ErrorCode.DUPLICATE_VOTER, None)
         return True
     # 13. Uncommitted voter sets are in force (KIP-853, as in Raft): the new voter counts from here.
@@ -345,8 +345,6 @@ def _update_problem(s: RaftState, request: UpdateVoterRequest) -> ErrorCode | No
     if role.change is not None or role.high_watermark < 0:
         return ErrorCode.REQUEST_TIMED_OUT
     if s.controls.version > 0 and _uncommitted(s, role) is not None:
-        return ErrorCode.REQUEST_TIMED_OUT
-    if s.controls.version == 0 and role.volatile_voters is None:
         return ErrorCode.REQUEST_TIMED_OUT
     return None if low <= s.controls.version <= high else ErrorCode.INVALID_REQUEST
 

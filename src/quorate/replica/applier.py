@@ -120,7 +120,7 @@ class Applier:
         self._reading = 0
         if isinstance(result, LogRead):
             self._data = result.data
-        elif self.loading is not None:
+        elif self.loading is not None:  # unreached: what ends a load forgets its read, too
             try:
                 self._take_snapshot(self.loading, result)
             except BatchError as error:

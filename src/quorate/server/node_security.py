@@ -89,6 +89,7 @@ class NodeSecurity:
         self._listeners: dict[str, ListenerSecurity] = {}
         self._certificates: dict[str, ReloadingContext] = {}
         self._file = config.file
+        self._protocols = config.security_protocols
         self._listener_of: dict[str, str] = {}
         """The name of the listener whose keys count, by what they secure."""
         self._dynamic: Callable[[], Mapping[str, str]] = dict
@@ -103,12 +104,12 @@ class NodeSecurity:
         try:
             for name in (listener.name for listener in config.listeners):
                 if config.security_protocols[name] in TLS_PROTOCOLS:
-                    tls = _ListenerTls(name, listener_values(config.file, name))
+                    tls = _ListenerTls(name, self._values(name))
                     self._listeners[name] = ListenerSecurity(wrap=tls.wrap)
                     self._add(f"listener {name}", name, tls.certificates)
             name = config.controller_listener_names[0].upper()
             if config.security_protocols.get(name) in TLS_PROTOCOLS:
-                peer = _PeerTls(listener_values(config.file, name))
+                peer = _PeerTls(self._values(name))
                 self.peers = PeerSecurity(wrap=peer.wrap)
                 self._add("connections to controllers", name, peer.certificates)
         except StoreError as error:
@@ -123,6 +124,9 @@ class NodeSecurity:
                 key=MAPPING_RULES,
                 where=config.source or None,
             ) from None
+
+    def _values(self, listener: str) -> dict[str, str]:
+        return listener_values(self._file, listener, self._protocols[listener])
 
     def _add(self, what: str, listener: str, certificates: ReloadingContext) -> None:
         self._certificates[what] = certificates
@@ -174,7 +178,7 @@ class NodeSecurity:
                 changed = one.poll()
             else:
                 stores = dynamic_stores(configs, listener)
-                changed = one.poll({**listener_values(self._file, listener), **stores})
+                changed = one.poll({**self._values(listener), **stores})
             if changed is True:
                 LOG.info("Read the changed certificates of %s", what)
             elif changed is False:

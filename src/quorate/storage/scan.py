@@ -227,5 +227,6 @@ def scan_snapshot(file: File, snapshot_id: OffsetAndEpoch) -> tuple[SnapshotInfo
         raise DamageError(str(error), error.position, end_offset) from None
     except FormatError as error:
         raise DamageError(str(error), position, end_offset) from None
-    timestamp = 0 if reader.header is None else reader.header.last_contained_log_timestamp
+    assert reader.header is not None  # `finish` requires it
+    timestamp = reader.header.last_contained_log_timestamp
     return SnapshotInfo(snapshot_id, size, timestamp), reader.control

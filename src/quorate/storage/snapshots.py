@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from quorate.base.check import check
 from quorate.base.errors import InvariantError
@@ -84,8 +85,15 @@ class SnapshotStore:
         """The synced bytes of `part` become the snapshot; durable on return."""
         # Read-only before it has its name, as `FileRawSnapshotWriter.freeze` does it.
         self._disk.set_read_only(part)
-        self._disk.rename(part, snapshot_name(info.id))
-        self._disk.sync()
+        name = snapshot_name(info.id)
+        self._disk.rename(part, name)
+        try:
+            self._disk.sync()
+        except StorageError:
+            # Else it would stay until the next start: nobody knows of it.
+            with suppress(StorageError):
+                self._disk.remove(name)
+            raise
         with self._lock:
             self._infos[info.id] = info
 

@@ -1,12 +1,13 @@
 """Coverage points at the edge of what a world reaches: sizes that just fit, and events that cross.
 
-Fixed worlds of the tests reach each one (`tests/sim/test_rare_worlds.py`).
+Seeds draw them since plan format 8 (`draw_edges`), and fixed worlds of the tests reach each one
+(`tests/sim/test_rare_worlds.py`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from quorate.formats.files import INDEX_SUFFIX
@@ -30,6 +31,8 @@ CUT_BESIDE_A_READ: Final = "a log was truncated while a read of it waited"
 LATE_VERSIONS: Final = "ApiVersions was answered after its voter change had ended"
 CUT_OVER_A_TAIL: Final = "a crash interrupted an install over a log that had more"
 REPLACED_THEN_UPGRADED: Final = "a disk was replaced at kraft.version 0, then the quorum upgraded"
+ROLLED_BACK: Final = "a majority was put back on old disks"
+LATE_REGISTRATION: Final = "a registration was answered after its node had left that controller"
 EDGES: Final = (
     FULL_LAST_CHUNK,
     DENSE_INDEX,
@@ -37,6 +40,8 @@ EDGES: Final = (
     LATE_VERSIONS,
     CUT_OVER_A_TAIL,
     REPLACED_THEN_UPGRADED,
+    ROLLED_BACK,
+    LATE_REGISTRATION,
 )
 _INDEX_ENTRY: Final = 8
 _MANY: Final = 10
@@ -68,6 +73,16 @@ class EdgeCoverage(Observer):
         self._replaced = self._replaced or all(
             state.controls.version == 0 for state in self._states.values()
         )
+
+    def rolled_back(self, nodes: Collection[int]) -> None:
+        self.coverage[ROLLED_BACK] += 1
+
+    def registered(self, process: SimulatedNode, asked: int) -> None:
+        controller = process.controller
+        assert controller is not None
+        active = controller.node.active_peer
+        if active is None or active[0] != asked:
+            self.coverage[LATE_REGISTRATION] += 1
 
     def delivered(self, source: int, to: SimulatedNode, message: Received | Answered) -> None:
         if not isinstance(message, Answered):

@@ -29,6 +29,7 @@ from quorate.raft.roles import (
     Role,
     Unattached,
 )
+from quorate.sim.coverage.coverage_of_edges import EDGES
 from quorate.sim.coverage.coverage_of_long_runs import COVERAGE_POINTS as LONG_RUN_POINTS
 from quorate.sim.coverage.coverage_of_voter_updates import COVERAGE_POINTS as VOTER_UPDATE_POINTS
 from quorate.sim.plan.plan import FAULT_EVENTS, INVALID_REQUESTS
@@ -170,6 +171,7 @@ _SITUATIONS: Final = (
     "a client was refused for good and went on",
     "a submission fitted no batch",
     "everything healed",
+    *EDGES,
     *LONG_RUN_POINTS,
     *VOTER_UPDATE_POINTS,
 )

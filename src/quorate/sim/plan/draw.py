@@ -13,6 +13,7 @@ from typing import Final
 from quorate.raft.values import RaftLimits
 from quorate.replica.applier import SLICE_BYTES
 from quorate.replica.tail import TAIL_BYTES
+from quorate.sim.plan.draw_edges import since_format_8
 from quorate.sim.plan.draw_faults import FaultEventDrawer, in_order
 from quorate.sim.plan.draw_membership import since_format_7
 from quorate.sim.plan.draw_rare import all_nodes_write_snapshots, rare_fault_events
@@ -28,6 +29,7 @@ from quorate.sim.plan.plan import (
     TimingPlan,
     largest_submit,
 )
+from quorate.sim.plan.rolled_back import rolled_back
 from quorate.sim.prng import Prng
 
 _SIZES: Final = (1, 2, 3, 3, 3, 3, 3, 4, 5, 5, 5, 6, 7)
@@ -36,6 +38,8 @@ _DURATIONS: Final = (5_000, 10_000, 10_000, 20_000, 30_000)
 _INTENSE: Final = 0.25
 _LONG_RUNNING: Final = 0.025
 """The part of the seeds that draw a world of `long_running`."""
+_ROLLED_BACK: Final = 0.02
+"""The part of the seeds that draw a world of `rolled_back`."""
 _WORLDS_IN_ONE: Final = 8
 _SMALL_BATCH: Final = 1 << 17
 """Batch size in bytes above which only `sim.run.oversize_probe` submits records that are too large."""
@@ -56,8 +60,10 @@ _BAD_MEDIA: Final = (
 
 def draw(seed: int) -> Plan:
     """The plan of a seed. It never changes within one `plan.FORMAT`."""
-    hours = Prng(seed, "patient")
-    return long_running(seed, hours) if hours.happens(_LONG_RUNNING) else _short(seed)
+    hours, loss = Prng(seed, "patient"), Prng(seed, "rolled back")
+    if hours.happens(_LONG_RUNNING):
+        return long_running(seed, hours)
+    return rolled_back(seed, loss) if loss.happens(_ROLLED_BACK) else _short(seed)
 
 
 def _short(seed: int) -> Plan:
@@ -94,7 +100,7 @@ def _short(seed: int) -> Plan:
         disk = replace(disk, slice_bytes=slices, tail_bytes=300, retention_bytes=500)
     plan = _since_format_4(seed, replace(plan, timing=_long_timeouts(plan), disk=disk), times)
     plan = _since_format_6(seed, _since_format_5(seed, plan), times)
-    return since_format_7(seed, plan, times)
+    return since_format_8(seed, since_format_7(seed, plan, times))
 
 
 def _since_format_4(seed: int, plan: Plan, times: int) -> Plan:

@@ -20,7 +20,7 @@ from quorate.replica.applier import SLICE_BYTES
 from quorate.replica.tail import TAIL_BYTES
 from quorate.sim.plan.bounds import BOUNDS, MOST, OF_FAULT_EVENTS
 
-FORMAT: Final = 7
+FORMAT: Final = 8
 """The version of the mapping from seeds to plans. It changes when a seed draws another plan."""
 LEADER: Final = 0
 """In place of a node id: the leader at the time of the fault event."""
@@ -189,6 +189,8 @@ FAULT_EVENTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "jump": ("node", "wall_ms"),
         # disks
         "wipe": ("node", "down_ms"),
+        "exchange": ("node", "down_ms"),
+        "roll-back": ("nodes", "age_ms", "down_ms", "others_down_ms"),
         "old-copy": ("node", "age_ms", "down_ms"),
         "slow-disk": ("node", "sync_ms", "for_ms"),
         "fail-disk": ("node", "step", "down_ms"),

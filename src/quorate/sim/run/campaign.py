@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quorate.base.errors import QuorateError
 from quorate.sim.coverage.coverage import Coverage
+from quorate.sim.coverage.coverage_of_edges import EdgeCoverage
 from quorate.sim.coverage.coverage_points import not_reached
 from quorate.sim.plan.plan import FORMAT
 from quorate.sim.run.plant import label
@@ -62,7 +63,7 @@ def seeds_of_day(day: date, count: int) -> range:
 
 def watched() -> list[Observer]:
     """New observers for one world: every check, and the coverage points."""
-    return [*checked(), Coverage()]
+    return [*checked(), Coverage(), EdgeCoverage()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ _STEP_US: Final = 400_000
 _PATIENCE: Final = 40
 """The minimum time limit of the phase, as a multiple of the longest timeout."""
 _LEAST_MS: Final = 40_000
+_AFTER_A_LOSS_US: Final = 10_000_000
 
 
 class LivenessPhase:
@@ -50,7 +51,21 @@ class LivenessPhase:
         return (max(ends) - min(ends)) * (on_its_way + plan.disk.sync_us + plan.timing.cpu_us)
 
     def run(self) -> None:
-        """Run until all conditions hold. Raises ViolationError after the time limit."""
+        """Run until all conditions hold. Raises ViolationError after the time limit.
+
+        A world whose majority was put back on old disks runs for `_AFTER_A_LOSS_US` instead: a node
+        may refuse to go on.
+        """
+        world = self._world
+        self._heal()
+        if world.is_rolled_back:
+            world.run_until(self._began_us + _AFTER_A_LOSS_US)
+        else:
+            self._wait()
+        world.liveness_us = world.now_us - self._began_us
+
+    def _heal(self) -> None:
+        """End all faults and start every process."""
         world = self._world
         world.in_liveness_phase = True
         world.network.heal()
@@ -61,6 +76,9 @@ class LivenessPhase:
         for process in world.processes.values():
             self._repair(process)
         world.liveness_began()
+
+    def _wait(self) -> None:
+        world = self._world
         next_step = self._began_us + _STEP_US
         while (missing := self._missing()) is not None:
             if world.now_us > self._deadline_us:
@@ -69,7 +87,6 @@ class LivenessPhase:
                 self._tidy()
                 next_step = world.now_us + _STEP_US
             world.run_until(world.now_us + _LOOK_US)
-        world.liveness_us = world.now_us - self._began_us
 
     def _repair(self, process: Process) -> None:
         """End the faults of the process. Recovery reads a damaged disk, which is replaced if refused."""

@@ -15,6 +15,7 @@ from quorate.sim.checks.broker_metadata import BrokerMetadataCheck
 from quorate.sim.checks.controller_head import ControllerHeadCheck
 from quorate.sim.checks.log_on_medium import LogOnMediumCheck
 from quorate.sim.checks.metadata_transactions import MetadataTransactionCheck
+from quorate.sim.checks.rolled_back import RolledBackCheck
 from quorate.sim.plan.draw import draw
 from quorate.sim.plan.draw_controllers import CONTROLLERS, draw_controllers
 from quorate.sim.plan.plan import Plan
@@ -63,6 +64,7 @@ def checked() -> list[Observer]:
         ControllerHeadCheck(),
         MetadataTransactionCheck(),
         BrokerMetadataCheck(),
+        RolledBackCheck(),
     ]
 
 
@@ -78,7 +80,8 @@ def run_world(world: World) -> None:
         world.run_until(world.plan.duration_ms * 1000)
     LivenessPhase(world).run()
     world.finished()
-    if not world.plan.controllers:  # the probe submits past the write queue
+    # The probe submits past the write queue, and its checks do not see a loss.
+    if not world.plan.controllers and not world.is_rolled_back:
         probe_oversized_append(world)
 
 

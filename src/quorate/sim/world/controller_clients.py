@@ -72,9 +72,10 @@ class ClientCall(ControllerCall):
 class RegistrationCall(ControllerCall):
     """A node registers with the active controller."""
 
-    def __init__(self, process: Process, request: Message) -> None:
-        super().__init__(request, process.id)
+    def __init__(self, process: Process, registration: RegistrationSend) -> None:
+        super().__init__(registration.request, process.id)
         self._process = process
+        self._to = registration.to
         self._turn = process.turn
 
     def answered(self, response: Message | None) -> None:
@@ -82,6 +83,8 @@ class RegistrationCall(ControllerCall):
         if self._process.turn != self._turn or controller is None:
             return
         assert response is None or isinstance(response, ControllerRegistrationResponse)
+        if response is not None:
+            self._process.world.registered(self._process, self._to)
         controller.registered(response)
         self._process.post()
 
@@ -185,7 +188,7 @@ class ControllerClients(ClientLoop[MetadataClient]):
 
     def register(self, process: Process, registration: RegistrationSend) -> None:
         """A node asks the active controller to register it."""
-        asked = RegistrationCall(process, registration.request)
+        asked = RegistrationCall(process, registration)
         to = self._world.addresses.get(registration.address)
         if to is not None:
             self._calls.send(asked, to)

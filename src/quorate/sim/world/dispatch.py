@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 from zlib import crc32
 
@@ -55,7 +55,9 @@ _OUTCOMES: Final[dict[str, int]] = {"pending": 0, "ok": 1, "unknown": 2, "refuse
     _WROTE,
     _FOUND,
     _NODE_STEPPED,
-) = range(1, 17)
+    _ROLLED_BACK,
+    _REGISTERED,
+) = range(1, 19)
 
 
 class Dispatcher(ObservableWorld):
@@ -66,6 +68,8 @@ class Dispatcher(ObservableWorld):
         self.addresses = {}
         self.events = 0
         """Events so far, also those that no observer defines."""
+        self.is_rolled_back = False
+        """Whether a majority of the voters was put back on old disks."""
         self.trace = TraceHash()
         self._observers = observers
         self._watch(observers)
@@ -87,11 +91,13 @@ class Dispatcher(ObservableWorld):
         self._on_refused = those("refused")
         self._on_stepped = those("stepped")
         self._on_node_stepped = those("node_stepped")
+        self._on_registered = those("registered")
         self._on_durable = those("durable")
         self._on_performed = those("performed")
         self._on_crashed = those("crashed")
         self._on_wiped = those("wiped")
         self._on_restored = those("restored")
+        self._on_rolled_back = those("rolled_back")
         self._on_sent = those("sent")
         self._on_delivered = those("delivered")
         self._on_invoked = those("invoked")
@@ -146,6 +152,12 @@ class Dispatcher(ObservableWorld):
         for see in self._on_node_stepped:
             see(process, effects, responses)
 
+    def registered(self, process: SimulatedNode, asked: int) -> None:
+        self.events += 1
+        self.trace.add(_REGISTERED, self.now_us, process.id, asked)
+        for see in self._on_registered:
+            see(process, asked)
+
     def durable(self, process: SimulatedNode, seq: int) -> None:
         self.events += 1
         self.trace.add(_DURABLE, self.now_us, process.id, seq, process.durable.end_offset)
@@ -176,6 +188,15 @@ class Dispatcher(ObservableWorld):
         self.trace.add(_RESTORED, self.now_us, process.id)
         for see in self._on_restored:
             see(process)
+
+    def rolled_back(self, nodes: Collection[int]) -> None:
+        self.events += 1
+        self.trace.add(_ROLLED_BACK, self.now_us, *nodes)
+        for see in self._on_rolled_back:
+            see(nodes)
+        self.is_rolled_back = True
+        self._observers = [one for one in self._observers if one.sees_loss]
+        self._watch(self._observers)
 
     def sent(self, process: SimulatedNode, send: Send) -> None:
         self.events += 1

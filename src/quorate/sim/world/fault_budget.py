@@ -120,6 +120,25 @@ class FaultBudget:
         """
         return all(map(self._is_dynamic, self._world.processes.values()))
 
+    def all_static(self) -> bool:
+        """Whether no replica has a record of kraft.version 1."""
+        return self._world.plan.static and all(
+            view.kraft_version == 0
+            for process in self._world.processes.values()
+            for view in process.views
+        )
+
+    def may_exchange(self, process: Process) -> bool:
+        """Whether an empty disk may replace the disk of this voter, which keeps its id.
+
+        All follow another node: who has voted for this one in the newest epoch would do so again.
+        """
+        leader = self._world.leader()
+        if leader is None or leader is process or process.id > self._world.plan.voters:
+            return False
+        epochs = {one.core.epoch for one in self._world.running}
+        return self.all_static() and epochs == {leader.core.epoch} and self.may_forget(process)
+
     def may_replace(self, process: Process) -> bool:
         """Whether an empty disk may replace a disk that recovery refused."""
         others = self._world.processes.values()

@@ -18,6 +18,7 @@ from quorate.sim.world.fault_budget import FaultBudget
 from quorate.sim.world.network import Network
 from quorate.sim.world.operators import Operators
 from quorate.sim.world.process import Process
+from quorate.sim.world.replaced_disks import LOOK_US, LOOKS, OF_DISKS, ReplacedDisks
 from quorate.storage.api import StorageError
 from quorate.storage.memory import MemoryDisk
 
@@ -26,8 +27,6 @@ _How = Callable[[MemoryDisk, Prng], str | None]
 _MS: Final = 1000
 _AGAIN_MS: Final = 700
 """The delay before a process that ended by itself, or failed to start, is started again."""
-_LOOK_US: Final = 50_000
-_LOOKS: Final = 60
 
 
 class Faults:
@@ -41,6 +40,7 @@ class Faults:
         self._operators = operators
         self._budget = budget
         self._rng = Prng(world.plan.seed, "faults")
+        self._disks = ReplacedDisks(world, operators, budget, self, self._rng)
         self._damage_once_verified: dict[int, Prng] = {}
         """Nodes whose disk is damaged right after its next recovery."""
 
@@ -52,7 +52,7 @@ class Faults:
             rng = Prng(self._world.plan.seed, str(fault_event), seen[name])
             self._world.push(fault_event.at_ms * _MS, self.do, fault_event, rng)
 
-    def do(self, fault_event: FaultEvent, rng: Prng, looks: int = _LOOKS) -> None:
+    def do(self, fault_event: FaultEvent, rng: Prng, looks: int = LOOKS) -> None:
         """Perform this fault event now, unless all faults are over. Some kinds wait for a leader."""
         world = self._world
         if world.in_liveness_phase:
@@ -63,7 +63,7 @@ class Faults:
             and looks
             and not self._is_led()
         ):
-            world.push(world.now_us + _LOOK_US, self.do, fault_event, rng, looks - 1)
+            world.push(world.now_us + LOOK_US, self.do, fault_event, rng, looks - 1)
             return
         world.fault(fault_event.kind, fault_event.args)
         kind = fault_event.kind
@@ -72,6 +72,9 @@ class Faults:
             return
         if kind in cuts.OF_WORLD:
             cuts.OF_WORLD[kind](self._network, rng, *fault_event.args)
+            return
+        if kind == "roll-back":
+            self._disks.roll_back(*fault_event.args)
             return
         if kind in _OF_OPERATORS:
             getattr(self._operators, kind.replace("-", "_"))(*fault_event.args)
@@ -82,6 +85,8 @@ class Faults:
             return
         if kind in cuts.OF_NODES:
             cuts.OF_NODES[kind](self._network, rng, process, *rest)
+        elif kind in OF_DISKS:
+            OF_DISKS[kind](self._disks, rng, process, *rest)
         else:
             _OF_NODES[kind](self, rng, process, *rest)
 
@@ -157,10 +162,11 @@ class Faults:
 
     def cut_power_inside(self, process: Process) -> None:
         """The power failed at a step of a disk operation."""
-        self._power_off(process, self._rng)
+        self.power_off(process, self._rng)
         self._start_after_failure(process)
 
-    def _power_off(self, process: Process, rng: Prng, *, reorder: bool = False) -> None:
+    def power_off(self, process: Process, rng: Prng, *, reorder: bool = False) -> None:
+        """End a running process by a power cut."""
         process.reachable = False
         process.end()
         process.disk.stop(rng)
@@ -183,7 +189,7 @@ class Faults:
 
     def _power(self, rng: Prng, process: Process, down_ms: int) -> None:
         if process.replica is not None:
-            self._power_off(process, rng)
+            self.power_off(process, rng)
             self.start_later(process, down_ms)
 
     def _power_reorder(self, rng: Prng, process: Process, down_ms: int) -> None:
@@ -192,7 +198,7 @@ class Faults:
         risky = self._budget.may_lose(process)
         if risky:
             process.damage = process.damage or "reordered"
-        self._power_off(process, rng, reorder=risky)
+        self.power_off(process, rng, reorder=risky)
         self.start_later(process, down_ms)
 
     def _power_cut_of_many(self, rng: Prng, nodes: int, down_ms: int) -> None:
@@ -252,52 +258,6 @@ class Faults:
         self._world.push(self._world.now_us + for_ms * _MS, fault_event, *args)
 
     # -- disks --------------------------------------------------------------------------------
-    def _wipe(self, rng: Prng, process: Process, down_ms: int) -> None:
-        """Replace the disk by an empty one. Auto join or an operator adds the voter again."""
-        if self._take_disk(rng, process):
-            self.start_later(process, down_ms)
-
-    def _replace(self, rng: Prng, process: Process, down_ms: int) -> None:
-        if self._take_disk(rng, process):
-            self.start_later(process, down_ms)
-            self._operators.replace(process)
-
-    def _take_disk(self, rng: Prng, process: Process) -> bool:
-        budget = self._budget
-        if not (budget.all_dynamic() and budget.may_lose(process)):
-            self._world.fault("not wiped", (process.id,))
-            return False
-        if process.replica is not None:
-            self._power_off(process, rng)
-        process.wipe()
-        self._world.wiped(process)
-        return True
-
-    def _old_copy(self, rng: Prng, process: Process, age_ms: int, down_ms: int) -> None:
-        """Copy the contents of the medium now, and restore the copy later."""
-        if process.replica is not None and self._budget.may_copy(process):
-            copy = process.disk.memory.medium()
-            args = (process, process.disk_count, copy, down_ms, _LOOKS)
-            self._later(age_ms, self._restore, *args)
-
-    def _restore(
-        self, process: Process, disk_count: int, copy: dict[str, bytes], down_ms: int, looks: int
-    ) -> None:
-        world = self._world
-        if world.in_liveness_phase or process.disk_count != disk_count or process.is_refused:
-            return
-        if process.replica is None or not self._budget.may_forget(process):
-            if looks:
-                again = (process, disk_count, copy, down_ms, looks - 1)
-                world.push(world.now_us + _LOOK_US, self._restore, *again)
-            else:
-                world.fault("not restored", (process.id,))
-            return
-        self._power_off(process, self._rng)
-        process.forget(copy)
-        world.restored(process)
-        self.start_later(process, down_ms)
-
     def _slow_disk(self, rng: Prng, process: Process, sync_ms: int, for_ms: int) -> None:
         process.disk.sync_us = sync_ms * _MS
         self._later(for_ms, self._set_sync, process)
@@ -313,7 +273,7 @@ class Faults:
 
     def _crash_recovery(self, rng: Prng, process: Process, step: int, down_ms: int) -> None:
         if process.replica is not None:
-            self._power_off(process, rng)
+            self.power_off(process, rng)
             process.disk.fail(step, PowerCutError)
             self.start_later(process, down_ms)
 
@@ -347,14 +307,14 @@ class Faults:
         """Lose a file while the process is down."""
         if not self._may_damage(process):
             return
-        self._power_off(process, rng)
+        self.power_off(process, rng)
         self._report(process, damage.lose(process.disk.memory, rng, what))
         self.start_later(process, down_ms)
 
     def _damage_and_restart(self, rng: Prng, process: Process, down_ms: int, how: _How) -> None:
         self._damage(rng, process, how)
         if process.replica is not None and process.damage is not None:
-            self._power_off(process, rng)
+            self.power_off(process, rng)
             self.start_later(process, down_ms)
 
     def _may_damage(self, process: Process) -> bool:
@@ -423,9 +383,6 @@ _OF_NODES: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
         "pause": Faults._pause,
         "slow-cpu": Faults._slow_cpu,
         "jump": Faults._jump,
-        "wipe": Faults._wipe,
-        "replace": Faults._replace,
-        "old-copy": Faults._old_copy,
         "slow-disk": Faults._slow_disk,
         "fail-disk": Faults._fail_disk,
         "crash-disk": Faults._crash_disk,

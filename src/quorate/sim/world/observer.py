@@ -11,7 +11,7 @@ observers runs exactly as one without.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from quorate.raft.inputs import Answered, Received
@@ -44,6 +44,9 @@ def defect(node_id: int, error: Exception) -> ViolationError:
 class Observer:
     """No method has an effect. A check overrides those that it needs and raises ViolationError."""
 
+    sees_loss = False
+    """Whether it still observes a world whose majority was put back on old disks."""
+
     def began(self, world: ObservableWorld) -> None:
         """Before the first event: `world.nodes` is filled, no process runs."""
 
@@ -73,6 +76,9 @@ class Observer:
         decoded.
         """
 
+    def registered(self, process: SimulatedNode, asked: int) -> None:
+        """The response of controller `asked` to the node's registration has arrived. No step took it."""
+
     def durable(self, process: SimulatedNode, seq: int) -> None:
         """The Writes up to `seq` are durable; `process.durable` includes them."""
 
@@ -89,6 +95,12 @@ class Observer:
 
     def restored(self, process: SimulatedNode) -> None:
         """An older copy replaced the disk's contents; `process.foreign` has the reason."""
+
+    def rolled_back(self, nodes: Collection[int]) -> None:
+        """Old copies are about to replace the disks of these nodes, a majority of the voters.
+
+        What is committed may be lost from here on. Only observers with `sees_loss` hear more.
+        """
 
     def sent(self, process: SimulatedNode, send: Send) -> None:
         """A process sent a request. The network has not processed it yet."""

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import ReplicaKey
+from quorate.base.ids import ZERO_UUID, ReplicaKey
 from quorate.raft.alter import AddStep, AlterVotersError, RemoveStep, Step, plan
 from quorate.raft.inputs import CleanTo, Resign, UpgradeKRaftVersion
 from quorate.raft.messages import (
@@ -22,6 +22,7 @@ from quorate.raft.messages import (
     Response,
 )
 from quorate.raft.ready import Refused
+from quorate.raft.roles import Leader
 from quorate.replica.replica import Committed
 from quorate.sim.plan.plan import INVALID_REQUESTS, LEADER
 from quorate.sim.prng import Prng
@@ -97,8 +98,9 @@ class Operators:
         return steps[0] if steps else None
 
     def upgrade(self) -> None:
+        """Request kraft.version 1, once each voter has reported the disk that it has now."""
         leader = self.leader()
-        if leader is not None:
+        if leader is not None and self._knows_the_disks(leader):
             self._token += 1
             leader.post(UpgradeKRaftVersion(self._token, 1))
 
@@ -111,6 +113,15 @@ class Operators:
             return
         self.upgrade()
         world.push(world.now_us + period_ms * 1000, self.insist, times - 1, period_ms)
+
+    def _knows_the_disks(self, leader: Process) -> bool:
+        """Whether the leader knows of no voter with a disk that was exchanged since."""
+        role = leader.core.state.role
+        known = role.volatile_voters if isinstance(role, Leader) else None
+        return known is None or all(
+            voter.key.directory_id in (ZERO_UUID, self._world.processes[voter.key.id].directory_id)
+            for voter in known.voters
+        )
 
     def snapshot(self, node_id: int) -> None:
         process = self.node(node_id)
