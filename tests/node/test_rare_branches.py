@@ -118,7 +118,7 @@ def test_the_active_peer_is_asked_at_the_listener_of_the_same_name(own, found):
             config=SimpleNamespace(listeners=own),
         ),
     )
-    assert as_any(ControllerNode.active_peer).fget(node) == (2, Address("h", found))
+    assert vars(ControllerNode)["active_peer"].fget(node) == (2, Address("h", found))
 
 
 # -- the audit trail -------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def test_a_response_without_a_field_for_it_hides_the_throttle_time(monkeypatch):
     assert quotas.throttle(call(request), message, image, work_ns=0, now_ms=0, denied=False) == 70
 
 
-def test_the_collector_rests_while_the_only_node_of_a_process_loads():
+def test_the_collector_is_paused_while_the_only_node_of_a_process_loads():
     machine = MetadataMachine(owns_process=True)
     try:
         machine.begin_load(OffsetAndEpoch(1, 1), 0)

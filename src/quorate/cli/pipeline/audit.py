@@ -100,9 +100,9 @@ def _audit_lines(report: Report) -> list[str]:
         found.append(f"cluster {cluster.cluster_id}: {_committed(cluster)}")
         found += [f"  {finding}" for finding in cluster.findings]
         for one in cluster.replicas:
-            held = (
-                "no log" if one.start is None or one.end is None else _offsets(one.start, one.end)
-            )
+            held = "no log"
+            if one.start is not None and one.end is not None:
+                held = _offsets(one.start, one.end)
             who = "unknown node" if one.node_id < 0 else f"node {one.node_id}"
             found.append(f"  {who}: {one.state} ({held}) {one.path}")
             for finding in one.findings:
