@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from formats.samples import DATA, DUMPED_FILES, dump_of, named, short
+from quorate.base.ids import Uuid
 from quorate.cli.tools.dump_batches import (
     PIECE_SIZE,
     BatchOptions,
@@ -311,7 +312,7 @@ def test_a_batch_larger_than_a_piece_is_printed(quorate, log):
 
 def test_random_records_print_the_same_in_both_implementations(quorate, log):
     values = [
-        encode_record(TopicRecord(name="t" * (index % 37), topic_id=os.urandom(16)), 0)
+        encode_record(TopicRecord(name="t" * (index % 37), topic_id=Uuid(os.urandom(16))), 0)
         for index in range(3000)
     ]
     path = log(encode_batch(0, 1, 5, values))

@@ -7,6 +7,7 @@ import stat
 
 import pytest
 
+from narrow import not_none
 from quorate.base.ids import Listener, ReplicaKey, Uuid, uuid_from_text, uuid_to_text
 from quorate.embed import create
 from quorate.formats.meta_properties import decode_meta_properties
@@ -162,7 +163,7 @@ def test_the_same_voters_on_every_node(node):
     voters = f"2@b:9094:{ids[1]},1@[::1]:9093:{ids[0]}"
     assert node.format("--initial-controllers", voters).code == 0
     assert node.meta(node.a).directory_id == uuid_from_text(ids[0])
-    found = read_snapshot((node.a / CHECKPOINT).read_bytes()).control.voters
+    found = not_none(read_snapshot((node.a / CHECKPOINT).read_bytes()).control.voters)
     assert [(v.key.id, v.listeners[0].host) for v in found] == [(1, "0:0:0:0:0:0:0:1"), (2, "b")]
 
 
@@ -399,7 +400,9 @@ def test_info_names_every_problem(node):
     def problem():
         outcome = node.info()
         assert outcome.code == 1
-        return re.search(r"Found problem:\n  (.*)\n\n$", outcome.out)[1]
+        found = re.search(r"Found problem:\n  (.*)\n\n$", outcome.out)
+        assert found, outcome.out
+        return found[1]
 
     (node.b / "meta.properties").write_text(text.replace(CLUSTER, "other"))
     assert problem() == "Mismatched cluster IDs between storage directories."

@@ -3,6 +3,7 @@
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,8 @@ def node(tmp_path):
 
 
 def put(node, index, **changes):
-    values = {"cluster_id": "c", "node_id": 1, "directory_id": (ONE, TWO)[index]} | changes
+    values: dict[str, Any] = {"cluster_id": "c", "node_id": 1, "directory_id": (ONE, TWO)[index]}
+    values |= changes
     write_meta_properties(node.log_dirs[index], MetaProperties(**values))
 
 

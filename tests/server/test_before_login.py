@@ -7,7 +7,9 @@ and the connection is open with a deadline or closed.
 import asyncio
 import contextlib
 import ssl
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import trustme
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 from quorate.base.errors import ErrorCode
 from quorate.metadata.image import ScramCredential
 from quorate.security.principal import ANONYMOUS
+from quorate.security.sasl.mechanism import ServerMechanism
 from quorate.security.sasl.oauthbearer import OAuthBearerServer, TokenRules, unsecured_validator
 from quorate.security.sasl.plain import PlainServer
 from quorate.security.sasl.scram import ScramServer
@@ -34,7 +37,7 @@ from time_budget import examples
 CHUNK = 262_144
 """What asyncio reads at most at once."""
 CREDENTIAL = ScramCredential(b"salt", b"s" * 64, b"k" * 64, 4096)
-MECHANISMS = {
+MECHANISMS: dict[str, Callable[[], ServerMechanism]] = {
     "PLAIN": lambda: PlainServer({"user_admin": "not to be guessed"}),
     "SCRAM-SHA-512": lambda: ScramServer(
         "SCRAM-SHA-512", lambda _, user: CREDENTIAL if user == "admin" else None, lambda *_: None
@@ -102,7 +105,7 @@ class Listener:
     def __init__(self, pool, *, tls):
         self.loop = asyncio.get_running_loop()
         self.served = []
-        self.errors = []
+        self.errors: list[dict[str, Any]] = []
         self.loop.set_exception_handler(lambda _, context: self.errors.append(context))
         self.acceptor = Acceptor(self.loop, ConnectionLimits(), self.on_frame, lambda: True)
         config = SaslServerConfig(MECHANISMS, dict.fromkeys(MECHANISMS, 0), self.versions)
