@@ -3,6 +3,7 @@
 import pytest
 from immutables import Map
 
+from conformance.marker import kafka_scenario
 from controller.cluster import Cluster
 from quorate.base.errors import ErrorCode
 from quorate.controller.mutation_quotas import MUTATION_RATE, MutationQuotas, find_limit
@@ -101,6 +102,7 @@ def errors(results):
     return {r.name: ErrorCode(r.error_code) for r in results}
 
 
+@kafka_scenario("ReplicationControlManagerTest", "createTopicsWithMutationQuotaExceeded")
 def test_topics_are_created_as_far_as_the_quota_goes():
     cluster, buckets = Cluster(1), MutationQuotas(windows=5)
     charged(cluster, buckets)
@@ -126,6 +128,11 @@ def test_an_old_client_is_throttled_and_not_refused():
     assert response.throttle_time_ms == 3_000
 
 
+@kafka_scenario(
+    "ReplicationControlManagerTest",
+    "deleteTopicsWithMutationQuotaExceeded",
+    "createPartitionsWithMutationQuotaExceeded",
+)
 def test_partitions_and_deletions_are_charged():
     cluster, buckets = Cluster(1), MutationQuotas(windows=5)
     cluster.create("a", partitions=2, factor=1)
