@@ -6,7 +6,7 @@ from conformance.marker import kafka_scenario
 from quorate.base.ids import ZERO_UUID
 from quorate.controller.activation import ACTIVATION, NO_OP, Bootstrap
 from quorate.controller.context import ControllerConfig
-from quorate.controller.elections import ELECT_PREFERRED, ELECT_UNCLEAN
+from quorate.controller.elections import ELECT_LEFT_OVER, ELECT_PREFERRED, ELECT_UNCLEAN
 from quorate.controller.heartbeats import FENCE_STALE_BROKER
 from quorate.controller.liveness import Liveness
 from quorate.metadata.image import Image
@@ -33,6 +33,14 @@ def own_writes(config=CONFIG):
     return OwnWrites(Registrant(1, ZERO_UUID, ()), Bootstrap(()), config)
 
 
+def lead(config=CONFIG):
+    """What a node that has become active at 0 ms writes, after its first write."""
+    writes = own_writes(config)
+    writes.lead(0)
+    assert due(writes, 0) == [ELECT_LEFT_OVER.name]
+    return writes
+
+
 def due(writes, now_ms, again=False):
     """The names of the tasks that are due; each is done at once."""
     found = [operation for operation, _ in writes.due(now_ms, IMAGE)]
@@ -42,7 +50,14 @@ def due(writes, now_ms, again=False):
 
 
 def test_the_activation_comes_first():
-    assert own_writes().lead(0) == (ACTIVATION, Bootstrap(()))
+    """Then the elections that another leader has left over, once."""
+    writes = own_writes()
+    assert writes.lead(0) == (ACTIVATION, Bootstrap(()))
+    assert due(writes, 0, again=True) == [ELECT_LEFT_OVER.name]
+    assert due(writes, 1) == []
+    writes.follow()
+    writes.lead(5)
+    assert due(writes, 5) == [ELECT_LEFT_OVER.name]
 
 
 @kafka_scenario(
@@ -52,10 +67,9 @@ def test_the_activation_comes_first():
     "registerTaskAndAdvanceTime",
 )
 def test_each_task_runs_once_in_its_period():
-    writes = own_writes()
-    writes.lead(1_000)
-    assert due(writes, 1_000) == [] and writes.wake_at_ms == 1_000 + FENCE_MS
-    found = {at: due(writes, 1_000 + at) for at in range(50, 501, 50)}
+    writes = lead()
+    assert writes.wake_at_ms == FENCE_MS
+    found = {at: due(writes, at) for at in range(50, 501, 50)}
     assert {at: names for at, names in found.items() if names} == {
         100: [FENCE_STALE_BROKER.name],
         200: [FENCE_STALE_BROKER.name],
@@ -77,15 +91,13 @@ def test_a_node_that_is_not_active_runs_no_task():
     "PeriodicTaskControlManagerTest", "deactivate", "registerTaskWhenActivatedThenDeactivate"
 )
 def test_no_task_is_due_after_the_leadership():
-    writes = own_writes()
-    writes.lead(0)
+    writes = lead()
     writes.follow()
     assert writes.wake_at_ms is None and due(writes, 1_000_000) == []
 
 
 def test_a_task_that_ends_after_the_leadership_is_not_due_again():
-    writes = own_writes()
-    writes.lead(0)
+    writes = lead()
     [(operation, _)] = writes.due(FENCE_MS, IMAGE)
     writes.follow()
     writes.done(operation, False, FENCE_MS)
@@ -94,8 +106,7 @@ def test_a_task_that_ends_after_the_leadership_is_not_due_again():
 
 @kafka_scenario("PeriodicTaskControlManagerTest", "continuation")
 def test_a_task_with_more_to_do_runs_again_at_once():
-    writes = own_writes()
-    writes.lead(0)
+    writes = lead()
     assert due(writes, FENCE_MS, again=True) == [FENCE_STALE_BROKER.name]
     assert due(writes, FENCE_MS + 9) == []
     assert due(writes, FENCE_MS + 10) == [FENCE_STALE_BROKER.name]
@@ -107,8 +118,7 @@ def test_a_task_with_more_to_do_runs_again_at_once():
 @pytest.mark.parametrize("operation", [FENCE_STALE_BROKER, ELECT_UNCLEAN])
 def test_a_task_that_has_failed_waits_for_its_period(operation):
     """Kafka waits for five minutes; a broker without contact would lead as long (decision 7)."""
-    writes = own_writes()
-    writes.lead(0)
+    writes = lead()
     writes.due(UNCLEAN_MS, IMAGE)
     writes.done(operation, operation.failed(None, -1, None), UNCLEAN_MS)
     period = FENCE_MS if operation is FENCE_STALE_BROKER else UNCLEAN_MS
@@ -116,8 +126,7 @@ def test_a_task_that_has_failed_waits_for_its_period(operation):
 
 
 def test_a_task_is_not_due_while_it_is_under_way():
-    writes = own_writes()
-    writes.lead(0)
+    writes = lead()
     assert [one.name for one, _ in writes.due(FENCE_MS, IMAGE)] == [FENCE_STALE_BROKER.name]
     assert due(writes, FENCE_MS + 140) == []
 
@@ -125,8 +134,7 @@ def test_a_task_is_not_due_while_it_is_under_way():
 @kafka_scenario("QuorumControllerTest", "noOpRecordWriteAfterTimeout")
 @pytest.mark.parametrize(("max_idle_ms", "is_written"), [(30, True), (0, False)])
 def test_a_no_op_is_due_each_idle_interval(max_idle_ms, is_written):
-    writes = own_writes(ControllerConfig(1, "cluster", max_idle_ms=max_idle_ms))
-    writes.lead(0)
+    writes = lead(ControllerConfig(1, "cluster", max_idle_ms=max_idle_ms))
     assert due(writes, 29) == []
     for now_ms in (30, 60):
         assert due(writes, now_ms) == ([NO_OP.name] if is_written else [])

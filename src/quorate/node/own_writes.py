@@ -1,9 +1,10 @@
 """The writes of the active controller itself, and when it makes them.
 
 1. On activation: the activation records, before any other write (`CompleteActivationEvent`).
-2. Its own registration, while the head image lacks this incarnation (KIP-919).
-3. A NoOpRecord every `metadata.max.idle.interval.ms` (KIP-835).
-4. Periodic tasks (`PeriodicTaskControlManager`): fencing of brokers without contact, preferred and
+2. The elections that an unfencing under a former leader has left over.
+3. Its own registration, while the head image lacks this incarnation (KIP-919).
+4. A NoOpRecord every `metadata.max.idle.interval.ms` (KIP-835).
+5. Periodic tasks (`PeriodicTaskControlManager`): fencing of brokers without contact, preferred and
    unclean elections, removal of expired delegation tokens. A task that has more to do runs again at once.
 
 All of them are write operations in the write queue, like those of clients.
@@ -17,7 +18,7 @@ from typing import Any, Final
 from quorate.controller.activation import ACTIVATION, NO_OP, Bootstrap
 from quorate.controller.context import ControllerConfig
 from quorate.controller.delegation_tokens import EXPIRE_DELEGATION_TOKENS
-from quorate.controller.elections import ELECT_PREFERRED, ELECT_UNCLEAN
+from quorate.controller.elections import ELECT_LEFT_OVER, ELECT_PREFERRED, ELECT_UNCLEAN
 from quorate.controller.heartbeats import FENCE_STALE_BROKER
 from quorate.controller.registration import CONTROLLER_REGISTRATION
 from quorate.controller.result import WriteOperation
@@ -28,6 +29,7 @@ OWN_REASONS: Final[Mapping[WriteOperation[Any, Any], str]] = {
     FENCE_STALE_BROKER: "no heartbeat of the broker within broker.session.timeout.ms",
     ELECT_PREFERRED: "auto.leader.rebalance.enable: the preferred leader is available",
     ELECT_UNCLEAN: "unclean.leader.election.enable: no replica in sync is available",
+    ELECT_LEFT_OVER: "a replica in sync is available, and the former leader did not elect it",
     EXPIRE_DELEGATION_TOKENS: "the tokens have expired",
     ACTIVATION: "this node became the active controller",
 }
@@ -55,6 +57,8 @@ class OwnWrites:
         """Name of a periodic task -> when it runs next; absent: it is under way."""
         self._no_op_at: int | None = None
         self._register_at: int | None = None
+        self._may_have_left_over = False
+        """This node has become active, and has not looked for elections that are left over."""
         self._registered_in: Cluster | None = None
         """The registrations among which ours was seen: no need to look again."""
 
@@ -74,12 +78,14 @@ class OwnWrites:
         """This node becomes the active controller: returns the write that comes first."""
         self._no_op_at = now_ms + self._max_idle_ms if self._max_idle_ms else None
         self._register_at = now_ms
+        self._may_have_left_over = True
         self._task_at = {task.name: now_ms + period for task, period in self._periods.items()}
         return ACTIVATION, self._bootstrap
 
     def follow(self) -> None:
         """This node is not active any more."""
         self._no_op_at = self._register_at = None
+        self._may_have_left_over = False
         self._task_at.clear()
 
     def done(self, operation: WriteOperation[Any, Any], again: object, now_ms: int) -> None:
@@ -91,6 +97,9 @@ class OwnWrites:
     def due(self, now_ms: int, head: Image) -> list[OwnWrite]:
         """Called after each step of an active controller."""
         found: list[OwnWrite] = []
+        if self._may_have_left_over:
+            self._may_have_left_over = False
+            found.append((ELECT_LEFT_OVER, None))
         register_at = self._register_at
         if (
             register_at is not None
