@@ -124,6 +124,7 @@ def test_a_registration_that_is_refused(fields, error, text):
     assert 1 not in cluster.image.cluster.brokers
 
 
+@kafka_scenario("QuorumControllerTest", "registerBrokerKRaftVersions")
 @kafka_scenario(
     "ClusterControlManagerTest",
     "registrationWithUnsupportedFeature",
@@ -207,6 +208,7 @@ def test_a_heartbeat_of_another_incarnation_is_refused():
     )
 
 
+@kafka_scenario("ReplicationControlManagerTest", "removeLeaderships")
 def test_a_broker_without_contact_is_fenced_and_its_partitions_move():
     cluster = Cluster(3)
     cluster.create("orders", assignments=[(1, 2, 3), (2, 3, 1)])
@@ -244,6 +246,7 @@ def test_unclean_election_where_the_topic_allows_it():
     assert partition.leader_recovery_state == RECOVERING
 
 
+@kafka_scenario("ReplicationControlManagerTest", "processBrokerHeartbeatInControlledShutdown")
 @kafka_scenario("ClusterControlManagerTest", "replayBrokerRegistrationChangeRecord")
 def test_a_controlled_shutdown_moves_leaders_and_ends_when_the_others_know():
     cluster = Cluster(2)
@@ -266,6 +269,7 @@ def test_a_broker_that_leads_nothing_shuts_down_at_once():
     assert cluster.broker(1).fenced
 
 
+@kafka_scenario("ReplicationControlManagerTest", "handleDirectoriesOffline")
 def test_a_directory_that_fails_takes_its_partitions_along():
     cluster = Cluster(2)
     cluster.register(3, log_dirs=[directory(3, 1), directory(3, 2)])
@@ -301,6 +305,12 @@ def test_a_replica_in_a_lost_directory_leaves_the_isr():
 
 
 # -- restarts, unregistration --------------------------------------------------------------------
+@kafka_scenario("QuorumControllerTest", "uncleanShutdownBrokerElrEnabled")
+@kafka_scenario(
+    "ReplicationControlManagerTest",
+    "eligibleLeaderReplicas_BrokerFence",
+    "eligibleLeaderReplicas_UncleanShutdown",
+)
 @kafka_scenario("ClusterControlManagerTest", "reRegistrationWithCleanShutdownDetection")
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_with_elr_an_unclean_restart_leaves_the_eligible_replicas(is_clean):
@@ -315,6 +325,11 @@ def test_with_elr_an_unclean_restart_leaves_the_eligible_replicas(is_clean):
     assert isinstance(cluster.records[-1], RegisterBrokerRecord)
 
 
+@kafka_scenario(
+    "ReplicationControlManagerTest",
+    "eligibleLeaderReplicas_ShrinkToEmptyIsr",
+    "eligibleLeaderReplicas_CleanElection",
+)
 def test_an_eligible_replica_leads_when_the_isr_is_gone():
     cluster = Cluster(2, elr=True, file={"min.insync.replicas": "2"})
     cluster.create("orders", assignments=[(1, 2)])
@@ -341,6 +356,7 @@ def test_a_last_known_leader_that_has_left_the_assignment_is_not_elected():
     assert cluster.partition("orders").leader == NO_LEADER
 
 
+@kafka_scenario("QuorumControllerTest", "unregisterBroker")
 @kafka_scenario("ClusterControlManagerTest", "unregister")
 def test_an_unregistered_broker_leaves_every_isr():
     cluster = Cluster(2)

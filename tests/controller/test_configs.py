@@ -83,6 +83,7 @@ def cluster():
 
 
 # -- what is written ------------------------------------------------------------------------------
+@kafka_scenario("QuorumControllerTest", "configurationOperations")
 @kafka_scenario(
     "ConfigurationControlManagerTest", "incrementalAlterConfigs", "incrementalAlterConfig", "replay"
 )
@@ -227,6 +228,7 @@ def test_any_node_answers_a_request_that_changes_nothing():
     assert not_none(ALTER_CONFIGS.empty(AlterConfigsRequest())).responses == []
 
 
+@kafka_scenario("QuorumControllerTest", "configResourceExistenceChecker")
 @pytest.mark.parametrize(
     ("kind", "name", "error", "text"),
     [

@@ -3,6 +3,7 @@
 import pytest
 from immutables import Map
 
+from conformance.marker import kafka_scenario
 from controller.cluster import Cluster
 from narrow import not_none
 from quorate.base.errors import ErrorCode
@@ -102,6 +103,7 @@ def errors(results):
     return {r.name: ErrorCode(r.error_code) for r in results}
 
 
+@kafka_scenario("ReplicationControlManagerTest", "createTopicsWithMutationQuotaExceeded")
 def test_topics_are_created_as_far_as_the_quota_goes():
     cluster, buckets = Cluster(1), MutationQuotas(windows=5)
     charged(cluster, buckets)
@@ -127,6 +129,11 @@ def test_an_old_client_is_throttled_and_not_refused():
     assert response.throttle_time_ms == 3_000
 
 
+@kafka_scenario(
+    "ReplicationControlManagerTest",
+    "deleteTopicsWithMutationQuotaExceeded",
+    "createPartitionsWithMutationQuotaExceeded",
+)
 def test_partitions_and_deletions_are_charged():
     cluster, buckets = Cluster(1), MutationQuotas(windows=5)
     cluster.create("a", partitions=2, factor=1)

@@ -5,6 +5,7 @@ import pytest
 from controller.cluster import SESSION_MS, Cluster
 from quorate.base.errors import ErrorCode
 from quorate.controller.brokers import UNREGISTER_BROKER
+from quorate.controller.elections import ELECT_LEFT_OVER
 from quorate.controller.heartbeats import CONTINUE_SHUTDOWN, FENCE_STALE_BROKER
 from quorate.formats.records import BrokerRegistrationChangeRecord
 from quorate.metadata.image import NO_LEADER
@@ -23,7 +24,7 @@ def partitions_of(cluster, topic="orders"):
 
 def at_turn(cluster, number, act):
     """`act` is called after that turn of the next decision. Returns what counts the turns."""
-    turns = []
+    turns: list[int] = []
 
     def between():
         turns.append(len(turns) + 1)
@@ -140,3 +141,36 @@ def test_a_shutdown_between_the_turns_of_an_unfencing_wins():
     while cluster.decide(CONTINUE_SHUTDOWN, None):
         pass
     assert {p.leader for p in partitions_of(cluster)} == {NO_LEADER}
+
+
+def test_a_new_active_controller_elects_what_an_unfencing_has_left_over():
+    """No heartbeat does: the broker is unfenced already."""
+    cluster = cluster_of(1, (1,))
+    leaderless(cluster, 1)
+
+    class LeadershipEndsError(Exception):
+        pass
+
+    def end():
+        raise LeadershipEndsError
+
+    at_turn(cluster, 1, end)
+    with pytest.raises(LeadershipEndsError):
+        cluster.heartbeat(1)
+    cluster.between, cluster.is_between_turns = (lambda: None), False
+    cluster.liveness.activate(cluster.image.cluster, {}, cluster.now_ms)
+    assert not cluster.broker(1).fenced and cluster.head.index.leaderless == 5
+    cluster.heartbeat(1)
+    assert cluster.head.index.leaderless == 5
+    turns = at_turn(cluster, 0, None)
+    assert cluster.decide(ELECT_LEFT_OVER, None) is False
+    assert len(turns) >= 2
+    assert {p.leader for p in partitions_of(cluster)} == {1}
+
+
+def test_where_nobody_may_lead_nothing_is_left_over():
+    cluster = cluster_of(2, (1, 2))
+    leaderless(cluster, 2, 1)
+    cluster.unfence(2)
+    cluster.decide(ELECT_LEFT_OVER, None)
+    assert cluster.records == []

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from quorate.base.ids import Uuid
 from quorate.formats import records as r
 from quorate.metadata.image import MIGRATING_DIRECTORY, ConfigResource, Image
@@ -297,6 +298,7 @@ REFUSED = [
 ]
 
 
+@kafka_scenario("ReplicationControlManagerTest", "duplicateTopicIdReplay")
 @pytest.mark.parametrize(("before", "record", "words"), REFUSED, ids=lambda v: str(v)[:40])
 def test_what_does_not_fit_is_refused_with_the_facts(before, record, words):
     image = image_of(*before)

@@ -69,6 +69,7 @@ def world():
     return world
 
 
+@kafka_scenario("QuorumControllerTest", "insertBootstrapRecordsToEmptyLog")
 def test_one_of_three_becomes_active_and_writes_the_bootstrap_records(world):
     world.run(300)
     assert len([n for n in world.alive if n.controller.is_active]) == 1
@@ -127,6 +128,7 @@ def test_a_restarted_controller_registers_its_new_incarnation(world):
     )
 
 
+@kafka_scenario("QuorumControllerTest", "noOpRecordWriteAfterTimeout")
 def test_an_idle_leader_writes_a_no_op_every_half_second(world):
     world.run(600)
     start = len(values_of(world.active))
@@ -247,6 +249,7 @@ def test_an_empty_node_starts_from_the_leaders_snapshot():
     assert snapshots_of(late) and late.storage.start_offset > 0
 
 
+@kafka_scenario("QuorumControllerTest", "snapshotSaveAndLoad")
 @kafka_scenario("KafkaRaftClientSnapshotTest", "leaderListenerNotified")
 @kafka_guarantee(
     "KafkaRaftClientTest", "lateRegisteredListenerCatchesUp", "reregistrationChangesListenerContext"

@@ -25,7 +25,7 @@ from quorate.metadata.image import NO_LEADER
 from quorate.node.record_parts import encode
 from quorate.node.write_queue import NO_CONTROLLER, WriteQueue
 from quorate.raft.values import ControlState
-from quorate.replica.proposals import Committed
+from quorate.replica.proposals import Committed, Submit
 from quorate.wire.messages import BrokerHeartbeatRequest
 
 PARTITIONS = 100_000
@@ -111,7 +111,12 @@ def test_what_a_turn_says_of_a_broker_holds_for_the_next_write():
     queue = Queue()
     queue.add(in_turns(1, rest=1, liveness=(FencingAdvanced(3, PartitionCursor(8)),)))
     seen = []
-    queue.add(lambda head: Result((), seen.append(queue.liveness.is_being_fenced(3))))
+
+    def see(head):
+        seen.append(queue.liveness.is_being_fenced(3))
+        return Result((), None)
+
+    queue.add(see)
     assert seen == [True]
 
 
@@ -228,6 +233,7 @@ class Large:
         """Commits what is submitted; returns the count of its records."""
         size = 0
         for part in self.queue.inputs:
+            assert isinstance(part, Submit)
             size += len(part.values)
             base, self.end = self.end, self.end + len(part.values)
             self.queue.settle(Committed(part.token, base, self.end))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from node.made_up_api import records_of
 from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import ZERO_UUID
@@ -13,7 +14,7 @@ from quorate.controller.activation import ACTIVATION, NO_OP
 from quorate.controller.context import Context, ControllerConfig
 from quorate.controller.elections import ELECT_PREFERRED, ELECT_UNCLEAN
 from quorate.controller.head import Head
-from quorate.controller.heartbeats import FENCE_STALE_BROKER
+from quorate.controller.heartbeats import BROKER_HEARTBEAT, FENCE_STALE_BROKER
 from quorate.controller.liveness import BrokerRegistered, Liveness
 from quorate.controller.result import (
     ApiError,
@@ -94,6 +95,7 @@ def writes(count, response="written", atomic=True):
     return lambda head: Result(records_of("r", count), response, atomic)
 
 
+@kafka_scenario("QuorumControllerTest", "appendRecords")
 def test_a_part_is_as_large_as_a_batch():
     queue = Queue()
     token = queue.add(writes(400, atomic=False))
@@ -232,6 +234,19 @@ def test_a_write_times_out_in_the_step_in_which_the_decision_before_it_ends():
     assert not queue.queue.is_deciding and queue.queue.wake_at_ms(150) is None
 
 
+@kafka_scenario("QuorumControllerMetricsIntegrationTest", "timeoutMetrics")
+@pytest.mark.parametrize(("operation", "heartbeats"), [(BROKER_HEARTBEAT, 1), (NO_OP, 0)])
+def test_writes_that_time_out_are_counted(operation, heartbeats):
+    queue = Queue()
+    queue.add(in_steps)
+    queue.queue.add(operation, None, None, 100, timeout_ms=50)
+    queue.queue.resume(149)
+    assert queue.queue.counts.operations_timed_out == 0
+    queue.queue.resume(150)
+    counts = queue.queue.counts
+    assert (counts.operations_timed_out, counts.heartbeats_timed_out) == (1, heartbeats)
+
+
 def test_a_step_of_the_node_decides_a_bounded_number_of_queued_writes():
     queue = Queue()
     queue.add(in_steps)
@@ -314,6 +329,7 @@ def test_a_record_that_no_node_could_apply_ends_the_node():
     assert queue.inputs == []
 
 
+@kafka_scenario("QuorumControllerTest", "fatalMetadataReplayErrorOnActive")
 def test_any_exception_while_the_head_applies_records_ends_the_node(monkeypatch):
     """The other nodes would raise it too when they apply what is committed."""
     queue = Queue()

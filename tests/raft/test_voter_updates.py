@@ -311,11 +311,13 @@ def test_truncation_restores_a_followers_voter_set() -> None:
     assert single.core.control_at(5).voters == SET
 
 
+@kafka_scenario("ControllerMetadataMetricsTest", "ignoredStaticVoters")
 @kafka_scenario("KafkaRaftClientTest", "staticVotersIgnoredWithBootstrapSnapshot")
 def test_static_voters_are_ignored_with_a_note() -> None:
     single = Single(static_voters=(voter(8, known=False),))
     assert single.core.voters.voters == SET
     assert any("static voters are ignored" in note for note in single.notes)
+    assert single.core.ignores_static_voters
 
 
 def test_unrequested_snapshots_are_ignored() -> None:
