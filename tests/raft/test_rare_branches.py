@@ -5,6 +5,8 @@ from __future__ import annotations
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, ReplicaKey
 from quorate.raft.inputs import (
+    Persisted,
+    Resign,
     SendFailed,
     SendFailure,
     Shutdown,
@@ -24,7 +26,7 @@ from quorate.raft.messages import (
     UpdateVoterResponse,
 )
 from quorate.raft.ready import Accepted, Append, Refused
-from quorate.raft.roles import NEVER, Follower, Unattached
+from quorate.raft.roles import NEVER, Follower, Leader, Unattached
 from quorate.raft.values import ControlState, KRaftVersion, Voter
 from quorate.sim.scenario.names import CLUSTER_ID, key, listeners, voter
 from raft.single import (
@@ -172,3 +174,16 @@ def test_a_follower_that_shuts_down_asks_nobody() -> None:
     before = len(single.sends)
     single.wait(5000)
     assert len(single.sends) == before
+
+
+def test_a_lone_voter_that_has_stopped_releases_what_became_durable() -> None:
+    """Its last writes end after the step in which it stopped."""
+    alone = recovered(snapshot_control=ControlState(1, (voter(1),)))
+    single = Single(log=alone, slow=True)
+    single.wait(2000)
+    while not isinstance(single.core.state.role, Leader):
+        single.persist()
+    assert single.step(Shutdown(5000)).stopped
+    assert single.seq is not None
+    single.step(Resign(single.core.epoch), Persisted(single.seq))
+    assert single.core.durable_end_offset == single.core.log_end.offset
