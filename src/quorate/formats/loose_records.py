@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from quorate.base.errors import QuorateError
+from quorate.base.java_utf8 import java_text
 from quorate.formats.batch import HEADER_SIZE, BatchView
 from quorate.formats.varint import read_signed
 
@@ -119,4 +120,4 @@ def unreadable_codec(view: BatchView) -> str:
 
 def plain_text(value: bytes) -> str:
     """Bytes as text, as Kafka's string decoder does."""
-    return value.decode(errors="replace")
+    return java_text(value)
