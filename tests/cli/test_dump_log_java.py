@@ -200,9 +200,9 @@ def test_the_first_of_several_decoders_is_taken(quorate):
 
 def test_gzip_headers_and_the_ends_of_transactions(quorate, tmp_path):
     path = tmp_path / "00000000000000000000.log"
-    pairs = [(b"k", b"v"), (None, None), (b"", b"")]
-    batches = [data_batch(0, pairs, attributes=0x01), data_batch(3, pairs, attributes=0x19)]
-    for offset, (type_id, value) in enumerate(MARKERS, 6):
+    pairs = [(b"k", b"v"), (None, None), (b"", b""), (b"\xed\xa0\x80\xff", b"\xf0\x90\xed\xb1.")]
+    batches = [data_batch(0, pairs, attributes=0x01), data_batch(4, pairs, attributes=0x19)]
+    for offset, (type_id, value) in enumerate(MARKERS, 8):
         batches.append(data_batch(offset, [(bytes((0, 0, 0, type_id)), value)], attributes=0x30))
     path.write_bytes(b"".join(batches))
     same(quorate, "--print-data-log", "--files", path)

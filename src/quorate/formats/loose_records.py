@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from quorate.base.errors import QuorateError
+from quorate.base.java_utf8 import java_text
 from quorate.formats.batch import HEADER_SIZE, BatchView
 from quorate.formats.batch_view import compression_name
 from quorate.formats.codecs import CodecError, decompress
@@ -114,4 +115,4 @@ def unreadable_codec(view: BatchView) -> str:
 
 def plain_text(value: bytes) -> str:
     """Bytes as text, as Kafka's string decoder does."""
-    return value.decode(errors="replace")
+    return java_text(value)
