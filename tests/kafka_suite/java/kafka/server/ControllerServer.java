@@ -77,6 +77,7 @@ public class ControllerServer {
         meterName("UncleanLeaderElectionsPerSec"), meterName("ElectionFromEligibleLeaderReplicasPerSec"));
     private final Plugin<Authorizer> authorizer =
         Plugin.wrapInstance(new RemoteAuthorizer(this::admin, this::image), null, "authorizer.class.name");
+    private Properties properties;
     private Process process;
     private Admin admin;
 
@@ -116,8 +117,9 @@ public class ControllerServer {
             findPorts();
             Path directory = Files.createTempDirectory("controller-" + config().nodeId() + "-");
             Path file = directory.resolve("controller.properties");
+            properties = properties();
             try (Writer writer = Files.newBufferedWriter(file)) {
-                properties().store(writer, null);
+                properties.store(writer, null);
             }
             start(file, directory.resolve("controller.log").toFile());
             showMeters();
@@ -149,6 +151,7 @@ public class ControllerServer {
             .map(entry -> entry.getKey() + "://localhost:" + entry.getValue()).collect(Collectors.joining(",")));
         if (!found.containsKey("log.dirs") && !found.containsKey("log.dir"))
             found.setProperty("log.dirs", config().metadataLogDir());  // all that the Scala harness has formatted
+        ports.keySet().forEach(listener -> StaticLogins.add(found, listener));
         String voters = found.getProperty("controller.quorum.voters");
         if (voters != null && voters.endsWith(":0"))
             found.setProperty("controller.quorum.voters", voters.substring(0, voters.length() - 1) + port());
@@ -240,9 +243,12 @@ public class ControllerServer {
     }
 
     private synchronized Admin admin() {
-        if (admin == null)
-            admin = Admin.create(Map.of("bootstrap.controllers", "localhost:" + port(), "request.timeout.ms", "5000",
+        if (admin == null) {
+            Map<String, Object> config = StaticLogins.client(properties, ports.keySet().iterator().next());
+            config.putAll(Map.of("bootstrap.controllers", "localhost:" + port(), "request.timeout.ms", "5000",
                 "default.api.timeout.ms", "10000"));
+            admin = Admin.create(config);
+        }
         return admin;
     }
 
