@@ -10,8 +10,8 @@ import importlib.util
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NAMES_SHA256 = "db01d41bc54a2e3b767210eca4d72b05228e38a342a09d0ba83e544a53204ba9"
-SCENARIOS = 863
+NAMES_SHA256 = "67895a314364d5d607ff10b542c8c98a9da2c98ab4462adb626eb9cf9e96284c"
+SCENARIOS = 882
 AT_LEAST_MAPPED = 0.95
 LEAST_REASON = 40
 

@@ -195,6 +195,11 @@ def test_all_or_nothing_of_a_resource_changes(cluster):
     assert configs(cluster, TOPIC, "other") == {"retention.ms": "5"}
 
 
+@kafka_scenario(
+    "EventHandlerExceptionInfoTest",
+    "boundedListTooLongExceptionInfo",
+    "boundedListTooLongExceptionFailureMessage",
+)
 def test_too_many_changes_fail_together(cluster):
     resources = [(GROUP, str(i), {"consumer.session.timeout.ms": "50000"}) for i in range(10_001)]
     with pytest.raises(ApiError, match="excessively large batch") as refused:

@@ -178,6 +178,11 @@ def test_without_records_and_nothing_pending_the_answer_comes_at_once(world, lea
     assert [said(one) for one in got] == [(ErrorCode.NONE, "0 known")]
 
 
+@kafka_scenario(
+    "EventHandlerExceptionInfoTest",
+    "topicExistsExceptionInfo",
+    "topicExistsExceptionFailureMessage",
+)
 def test_a_refusal_waits_for_nothing_and_writes_nothing(world, leader):
     cut_off(world, leader)
     world.call(leader.node_id, command("a"))
