@@ -6,6 +6,7 @@ reading only and takes no lock, so it also works on the files of a running node.
 
 from __future__ import annotations
 
+import codecs
 import sys
 from typing import Any, Final
 
@@ -122,7 +123,9 @@ def dump_log(files: tuple[str, ...], as_json: bool, **flags: Any) -> None:
         ),
         None if flags["max_bytes"] == _NO_LIMIT else flags["max_bytes"],
     )
-    Dump(options, Output(sys.stdout.buffer)).run(_names(files[0]))
+    # JSON is UTF-8 wherever it is written.
+    encoding = "utf-8" if as_json else codecs.lookup(sys.stdout.encoding).name
+    Dump(options, Output(sys.stdout.buffer, encoding)).run(_names(files[0]))
 
 
 def _names(text: str) -> list[str]:
