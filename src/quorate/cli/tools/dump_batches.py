@@ -21,7 +21,7 @@ from typing import IO, Final, NoReturn
 
 from quorate.formats.batch import HEADER_SIZE, batch_size, iter_batches
 from quorate.formats.dump import DumpOptions, RecordDump, Trail, batch_json, batch_line
-from quorate.formats.dump_contents import Contents, contents_of
+from quorate.formats.dump_contents import Contents
 from quorate.formats.loose_records import CutLineError, DumpError
 
 _FLUSH_LINES: Final = 1000
@@ -143,7 +143,7 @@ class LogDump:
 
 def dump_alone(dump: LogDump, output: Output, progress: DumpProgress) -> None:
     """Print the whole file in this process. Raises DumpError at an unreadable batch."""
-    contents = contents_of(dump.options.records.kind)
+    contents = dump.options.records.contents()
     output.flush()
     for piece in dump.pieces():
         part = dump.print(piece, contents, output)
@@ -228,7 +228,7 @@ def _work_in_turn(
 ) -> DumpProgress | DumpError | None:
     """Print this process's pieces in turn; returns the result of the dump if it holds the token last."""
     previous, following, out = pipes
-    contents, number = contents_of(dump.options.records.kind), 0
+    contents, number = dump.options.records.contents(), 0
     try:
         for piece in dump.pieces():
             if number % count == me:
