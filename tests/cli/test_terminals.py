@@ -16,6 +16,7 @@ import pytest
 from cli.test_metadata_quorum import USUAL
 from client.fake_node import FakeNode
 from client.test_admin import BROKER
+from formats.filled_records import data_batch
 from narrow import as_any
 from quorate.base.ids import Address
 from quorate.cli import columns, main
@@ -147,6 +148,26 @@ def test_what_an_encoding_lacks_is_escaped(tmp_path, encoding, shown):
     )
     assert (run.returncode, run.stderr) == (1, b"")
     assert shown in run.stdout
+
+
+@pytest.mark.parametrize("copies", [1, 600])
+def test_a_dump_has_the_encoding_of_the_terminal(tmp_path, copies):
+    """Also where several processes print a long file."""
+    value = "é λ".encode() + b"." * 9000
+    batches = [data_batch(n, [(b"k", value)]) for n in range(copies)]
+    (path := tmp_path / "00000000000000000000.log").write_bytes(b"".join(batches))
+    words = ("dump-log", "--print-data-log", "--files", str(path))
+
+    def printed(*more, encoding):
+        command = [sys.executable, "-m", "quorate", *words, *more]
+        with (out := tmp_path / "out").open("wb") as stream:
+            environment = os.environ | {"PYTHONIOENCODING": encoding}
+            subprocess.run(command, stdout=stream, env=environment, check=True)
+        return out.read_bytes()
+
+    assert printed(encoding="iso-8859-1").count(b"payload: \xe9 \\u03bb....") == copies
+    assert printed(encoding="utf8").count("payload: é λ....".encode()) == copies
+    assert printed("--json", encoding="iso-8859-1").count('"é λ....'.encode()) == copies
 
 
 @pytest.mark.slow
