@@ -170,7 +170,7 @@ def test_a_lone_founder_that_is_founded_again_is_another_replica(tmp_path, caplo
         await leader.propose(b"after")
         expected = [b"before 0", b"before 1", b"before 2", b"after"]
         await until(lambda: all(journal.entries == expected for journal in journals.values()))
-        named = f"voter {old} at {places[1]} has another directory id"
+        named = f"the node at {places[1]} has another directory id than voter {old}"
         await until(lambda: any(named in record.message for record in caplog.records))
         with pytest.raises(MemberStoppedError, match="founded again on an empty disk"):
             await lost.wait_stopped()
@@ -200,22 +200,40 @@ def test_a_founder_is_refused_the_address_of_another_member(tmp_path):
     run(scenario)
 
 
-def test_contacts_that_know_nothing_do_not_stop_a_founder(tmp_path):
-    """Its own address, a closed port, another cluster, and a joiner that knows no member."""
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::ffff:127.0.0.1"])
+def test_a_contact_that_is_the_founder_itself_does_not_stop_it(tmp_path, host):
+    """Whatever name it has: the founder of a new cluster is started with the contacts of all."""
 
     async def scenario():
-        own, other, waiting = free_address(), free_address(), free_address()
+        own = free_address()
+        port = own.rpartition(":")[2]
+        contact = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        create(tmp_path / "1", 1, "grown", {1: own})
+        founder = await Member.start(
+            tmp_path / "1", Journal(), own, contacts=(own, contact), settings=QUICK
+        )
+        await until(lambda: founder.leads)
+        await founder.stop()
+
+    run(scenario)
+
+
+def test_contacts_that_know_nothing_are_no_answer(tmp_path):
+    """A closed port, a member of another cluster, and a joiner that knows no member."""
+
+    async def scenario():
+        own, closed, other, waiting = (free_address() for _ in range(4))
         create(tmp_path / "9", 9, "others", {9: other})
         create(tmp_path / "4", 4, "grown")
         create(tmp_path / "1", 1, "grown", {1: own})
         foreign = await Member.start(tmp_path / "9", Journal(), other, settings=QUICK)
         joiner = await Member.start(tmp_path / "4", Journal(), waiting, contacts=(own,))
-        contacts = (own, free_address(), other, waiting)
-        founder = await Member.start(
-            tmp_path / "1", Journal(), own, contacts=contacts, settings=QUICK
-        )
-        await until(lambda: founder.leads)
-        for member in (founder, joiner, foreign):
+        await until(lambda: foreign.leads)
+        for contacts in ((closed, other), (waiting,), (own, closed, other, waiting)):
+            named = ", ".join(f"contact {each}" for each in contacts if each != own)
+            with pytest.raises(QuorateError, match=rf"no contact answers .*\({named}\)"):
+                await Member.start(tmp_path / "1", Journal(), own, contacts=contacts)
+        for member in (joiner, foreign):
             await member.stop()
 
     run(scenario)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import LeaderAndEpoch, Listener, uuid_to_text
+from quorate.base.ids import Address, LeaderAndEpoch, Listener, OffsetAndEpoch, uuid_to_text
 from quorate.base.notes import Fault, Warn
 from quorate.raft.inputs import StorageFailed
 from quorate.raft.messages import FetchRequest, FetchResponse
 from quorate.raft.values import ControlState, ElectionState, Voter, Voters
 from quorate.sim.scenario.names import CLUSTER_ID, directory, key, listeners, voter
-from raft.single import EPOCH, LAST_EPOCH, Single, begin, follower, recovered
+from raft.single import END, EPOCH, LAST_EPOCH, Single, begin, follower, recovered
 
 MOVED = Voter(key(1, 1), listeners(1), 0, 1)
 """Node 1 with another disk."""
@@ -66,7 +66,7 @@ MINUTE_MS = 60_000
     ("leader", "said"),
     [
         (1, "a message names this node as the leader"),
-        (3, f"names {key(3)} at host3:9003: ignored"),
+        (3, "names 3 at host3:9003: ignored"),
     ],
 )
 def test_a_contradicting_leader_is_reported_once_a_minute(leader: int, said: str) -> None:
@@ -94,7 +94,10 @@ def test_a_peer_of_another_cluster_is_reported_once_a_minute() -> None:
     [
         (ErrorCode.INVALID_REQUEST, "node 2 refuses Fetch: INVALID_REQUEST"),
         (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "node 2 refuses Fetch: CLUSTER_AUTHORIZATION_"),
-        (ErrorCode.INVALID_VOTER_KEY, "the node that answers for voter 2-"),
+        (
+            ErrorCode.INVALID_VOTER_KEY,
+            f"the node at host2:9002 has another directory id than voter {key(2)}",
+        ),
     ],
 )
 def test_a_refusal_names_the_replica_and_the_request(error: ErrorCode, said: str) -> None:
@@ -102,6 +105,35 @@ def test_a_refusal_names_the_replica_and_the_request(error: ErrorCode, said: str
     single.answer(FetchRequest, FetchResponse(error, LeaderAndEpoch(2, EPOCH)))
     assert said in single.notes[-1]
     assert isinstance(single.notes[-1], Warn)
+
+
+@pytest.mark.parametrize(
+    ("contact", "than"),
+    [
+        (Address("host2", 9002), f"than voter {key(2)}"),
+        (Address("elsewhere", 7), "than the voters of this quorum"),
+    ],
+)
+def test_a_foreign_node_that_was_asked_by_address_is_named_by_it(
+    contact: Address, than: str
+) -> None:
+    """A replica without a leader asks its bootstrap servers; one of another quorum refuses."""
+    single = Single(4, bootstrap_servers=(contact,))
+    while single.sent(FetchRequest, -2) is None:
+        single.wait(2_000)
+    single.answer(FetchRequest, FetchResponse(ErrorCode.INVALID_VOTER_KEY), -2)
+    assert f"the node at {contact} has another directory id {than}" in single.notes
+
+
+def test_a_leader_that_asks_to_drop_committed_records_is_named_without_a_key() -> None:
+    """It may be another replica than the voter of its id."""
+    single = follower()
+    batch = FetchResponse(ErrorCode.NONE, LeaderAndEpoch(2, EPOCH), high_watermark=END)
+    single.answer(FetchRequest, batch)
+    diverging = OffsetAndEpoch(0, 1)
+    refused = FetchResponse(ErrorCode.NONE, LeaderAndEpoch(2, EPOCH), diverging=diverging)
+    single.answer(FetchRequest, refused)
+    assert any("leader 2 at host2:9002 asks to truncate to" in note for note in single.notes)
 
 
 def test_a_voter_without_an_address_under_our_listener_is_named() -> None:

@@ -24,6 +24,7 @@ from quorate.server.disk import run_in_thread
 from quorate.server.driver import Driver
 from quorate.server.log_verification import verify_log
 from quorate.server.meters import Meters
+from quorate.server.own_endpoints import OwnEndpoints
 from quorate.storage.api import Storage
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ async def recover(
     """
     recovered = await run_in_thread(storage.open)
     raft = raft_config(config, identity.cluster_id, identity.directory_id, bound.advertised)
-    recovered = await checked_first_start(raft, recovered, security.peers)
+    recovered = await checked_first_start(raft, recovered, OwnEndpoints(bound), security.peers)
     return Replica(
         raft,
         recovered,

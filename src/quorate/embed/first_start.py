@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
@@ -23,11 +23,14 @@ from quorate.raft.inputs import SendFailure
 from quorate.raft.values import ElectionState, RaftConfig, Voter
 from quorate.server.authentication import OPEN_PEER, PeerSecurity
 from quorate.server.logs import LOG, RateLimitedLog
+from quorate.server.own_endpoints import OwnEndpoints
 from quorate.server.peer_connection import PeerRequest
 from quorate.server.peers import Peer
 from quorate.storage.api import Recovered
 from quorate.wire.messages import DescribeClusterRequest, DescribeClusterResponse
 from quorate.wire.schema import Message
+
+T = TypeVar("T")
 
 CONTROLLERS: Final = 2
 """Endpoint type of controllers in DescribeCluster (KIP-919)."""
@@ -49,7 +52,7 @@ def is_unconfirmed(voter: Voter) -> bool:
 
 
 async def checked_first_start(
-    config: RaftConfig, recovered: Recovered, security: PeerSecurity = OPEN_PEER
+    config: RaftConfig, recovered: Recovered, own: OwnEndpoints, security: PeerSecurity = OPEN_PEER
 ) -> Recovered:
     """Ask the contacts and other founders whether a founder ran before, at its first start.
 
@@ -58,37 +61,39 @@ async def checked_first_start(
     1. Only a directory with the initial snapshot, an empty log and no vote is asked about.
     2. All contacts and other founders are asked at once, for 2 s at most: a new cluster must be able
        to start while others are down. The contacts are heard first: a founder that was alone knows
-       of the living quorum only by them.
+       of the living quorum only by them. A contact that is this member itself is not asked.
     3. One that lists this member as confirmed proves that it ran before. One that does not list it, or
        has its address under another id, proves that a quorum of this name lives without it.
-    4. Those that do not answer, and those that know no member at all, prove nothing; they are logged.
-    5. A lone founder has contacts because others have joined it. Where none of them answers, it may
-       have been founded before, and nobody can say.
+    4. Those that do not answer, members of other clusters, and those that know no member at all, prove
+       nothing; they are logged.
+    5. A lone founder has contacts because others have joined it. Where none of them proves anything,
+       it may have been founded before, and nobody can say.
 
     Raises QuorateError when the member must not be founded.
     """
     others = _others(config, recovered)
     if others is None:
         return recovered
-    own = {listener.address for listener in config.listeners}
     known = {Address(*server): f"contact {Address(*server)}" for server in config.bootstrap_servers}
     for voter in others:
         address = voter.listeners[0].address
         known[address] = f"member {voter.key.id} at {address}"
-    asked = {address: who for address, who in known.items() if address not in own}
-    answers = await asyncio.gather(*(_ask(address, security) for address in asked))
-    if asked and not others and all(answer is None for answer in answers):
+    heard = await asyncio.gather(*(_hear(address, own, security) for address in known))
+    asked = [
+        (who, answer if _is_heard(answer, config.cluster_id) else None)
+        for who, (is_own, answer) in zip(known.values(), heard, strict=True)
+        if not is_own
+    ]
+    silent = [who for who, answer in asked if answer is None]
+    if silent and not others and len(silent) == len(asked):
         raise QuorateError(
             f"Founder {config.node_id} is alone, and no contact answers whether it has run before "
-            f"({', '.join(map(str, asked))}): start one of them first; or leave out the contacts, if "
+            f"({', '.join(silent)}): start one of them first; or leave out the contacts, if "
             "the cluster is new"
         )
-    silent = []
-    for who, answer in zip(asked.values(), answers, strict=True):
-        if answer is None or not answer.brokers:
-            silent.append(who)
-        elif answer.cluster_id == config.cluster_id:
-            _check_description(config.node_id, own, who, answer)
+    for who, answer in asked:
+        if answer is not None:
+            await _check_description(config.node_id, own, who, answer)
     if silent:
         LOG.info(
             "First start of founder %d: %s did not answer whether it has run before",
@@ -114,11 +119,14 @@ def _others(config: RaftConfig, recovered: Recovered) -> Sequence[Voter] | None:
     return tuple(founders.values()) if own is not None and is_unconfirmed(own) else None
 
 
-def _check_description(
-    node_id: int, own: Collection[Address], who: str, answer: DescribeClusterResponse
+async def _check_description(
+    node_id: int, own: OwnEndpoints, who: str, answer: DescribeClusterResponse
 ) -> None:
     known = next((node for node in answer.brokers if node.broker_id == node_id), None)
-    there = [n for n in answer.brokers if n.broker_id != node_id and Address(n.host, n.port) in own]
+    others = [node for node in answer.brokers if node.broker_id != node_id]
+    places = [Address(node.host, node.port) for node in others]
+    same = await asyncio.gather(*(_within_patience(own.include(p), False) for p in places))
+    there = [node for node, is_own in zip(others, same, strict=True) if is_own]
     if there:
         what = f"has the address of member {there[0].broker_id}"
     elif known is None:
@@ -133,6 +141,32 @@ def _check_description(
         "the cluster (remove_member), create a directory without founders, start it with contacts "
         "and add it (add_member)"
     )
+
+
+def _is_heard(answer: DescribeClusterResponse | None, cluster_id: str) -> bool:
+    """Whether the answer is of this cluster, and of one that knows its members."""
+    return answer is not None and answer.cluster_id == cluster_id and bool(answer.brokers)
+
+
+async def _hear(
+    address: Address, own: OwnEndpoints, security: PeerSecurity
+) -> tuple[bool, DescribeClusterResponse | None]:
+    """Whether the address is this member's own, and if it is not, what is answered there."""
+
+    async def hear() -> tuple[bool, DescribeClusterResponse | None]:
+        if await own.include(address):
+            return True, None
+        return False, await _ask(address, security)
+
+    return await _within_patience(hear(), (False, None))
+
+
+async def _within_patience(work: Awaitable[T], otherwise: T) -> T:
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            return await work
+    except TimeoutError:
+        return otherwise
 
 
 async def _ask(

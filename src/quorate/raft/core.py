@@ -377,5 +377,5 @@ def _send_end_quorum_epoch(s: RaftState, role: Leader) -> None:
         address = s.usable(s.voters.listeners(key.id))
         if address is not None:
             timeout = s.config.request_timeout_ms
-            correlation = s.requests.sent(key.id, request, s.now + timeout)
+            correlation = s.requests.sent(key.id, address, request, s.now + timeout)
             s.out.sends.append(Send(correlation, key.id, address, request, timeout))

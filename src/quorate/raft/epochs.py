@@ -77,7 +77,7 @@ def maybe_transition(s: RaftState, leader: LeaderAndEpoch, given: Listeners) -> 
     # 4. Two leaders in one epoch contradict the election; only a peer's defect or a restored old
     # directory explains it. Following either would not repair it.
     if s.leader_id not in (-1, leader_id):
-        who = s.key_and_address(leader_id, endpoints)
+        who = s.id_and_address(leader_id, endpoints)
         s.warn_sparingly(
             "two leaders",
             f"epoch {epoch}: leader is {s.leader_id}, a message names {who}: ignored. It leads another "
@@ -149,8 +149,15 @@ def handle_common_response(
 
 
 def _warn_of_another_directory(s: RaftState, flight: InFlightRequest) -> None:
-    voter = s.key_and_address(flight.to, s.voters.listeners(flight.to))
-    _warn(s, f"the node that answers for voter {voter} has another directory id")
+    """Name the node by the address that was asked: its answer has no key.
+
+    A bootstrap server is asked by address. The voter that it is not is then the one at that address.
+    """
+    expected = s.voters.get(flight.to) or next(
+        (v for v in s.voters.voters or () if s.usable(v.listeners) == flight.address), None
+    )
+    than = f"than voter {expected.key}" if expected else "than the voters of this quorum"
+    _warn(s, f"the node at {flight.address} has another directory id {than}")
 
 
 def _warn(s: RaftState, text: str) -> None:

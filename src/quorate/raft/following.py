@@ -114,7 +114,7 @@ def _truncate(s: RaftState, diverging: OffsetAndEpoch) -> bool:
     if cut < s.lowest_truncation_offset or diverging.offset < s.high_watermark:
         s.warn_sparingly(
             f"truncate {s.leader_id}",
-            f"leader {s.key_and_address(s.leader_id, s.leader_endpoints)} asks to truncate to "
+            f"leader {s.id_and_address(s.leader_id, s.leader_endpoints)} asks to truncate to "
             f"{diverging.offset}, below what is committed ({s.lowest_truncation_offset}): refused. If "
             "it was founded again on an empty disk, it leads another quorum of this cluster id: stop "
             "it",

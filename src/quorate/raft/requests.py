@@ -14,10 +14,11 @@ _DOUBLINGS: Final = 16
 
 @dataclass(slots=True)
 class InFlightRequest:
-    """What was asked of whom."""
+    """What was asked of whom, and where."""
 
     correlation: int
     to: int
+    address: Address
     request: Request
     expires_ms: int
 
@@ -83,11 +84,11 @@ class RequestManager:
             del self.by_correlation[flight.correlation]
         self.backoff_until.pop(node_id, None)
 
-    def sent(self, to: int, request: Request, expires_ms: int) -> int:
+    def sent(self, to: int, address: Address, request: Request, expires_ms: int) -> int:
         """Register a request that is sent now; its correlation id."""
         self.forget(to)
         self._next += 1
-        flight = InFlightRequest(self._next, to, request, expires_ms)
+        flight = InFlightRequest(self._next, to, address, request, expires_ms)
         self.by_node[to] = self.by_correlation[self._next] = flight
         return self._next
 

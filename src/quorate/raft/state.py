@@ -213,11 +213,12 @@ class RaftState:
         is_usable = listener_of(given, self.listener) is not None
         return given if is_usable else self.voters.listeners(leader_id)
 
-    def key_and_address(self, node_id: int, endpoints: Listeners) -> str:
-        """A node for warnings: its key as the voter set has it, and where to find it."""
-        voter = self.voters.get(node_id)
-        place = self.usable(endpoints) or "an unknown address"
-        return f"{node_id if voter is None else voter.key} at {place}"
+    def id_and_address(self, node_id: int, endpoints: Listeners) -> str:
+        """A node for warnings: its id, and where to find it.
+
+        Its key may be another one than the voter set has for this id.
+        """
+        return f"{node_id} at {self.usable(endpoints) or 'an unknown address'}"
 
     # -- notes, requests, changes of state ---------------------------------------------------
     def note(self, text: str) -> None:
@@ -238,7 +239,7 @@ class RaftState:
     def send(self, to: int, address: Address, request: Request) -> int:
         """Send a request; its correlation id. The caller has checked `requests.ready`."""
         timeout = self.config.request_timeout_ms
-        correlation = self.requests.sent(to, request, self.now + timeout)
+        correlation = self.requests.sent(to, address, request, self.now + timeout)
         self.out.sends.append(Send(correlation, to, address, request, timeout))
         return correlation
 

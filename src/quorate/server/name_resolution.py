@@ -26,7 +26,7 @@ async def connect_to_first(
     the others (KIP-302). Raises OSError, preferably ConnectionRefusedError; ValueError for an invalid
     host name.
     """
-    found = await _ips_of(host)
+    found = await ips_of(host)
     failures: list[OSError] = []
     for ip in found:
         try:
@@ -42,7 +42,7 @@ def is_refusal(error: Exception) -> bool:
     return isinstance(error, ConnectionRefusedError)
 
 
-async def _ips_of(host: str) -> tuple[str, ...]:
+async def ips_of(host: str) -> tuple[str, ...]:
     """The addresses of a name, at least one, in the order in which to try them.
 
     Takes as long as the system's resolver. Raises OSError; ValueError for an invalid host name.
