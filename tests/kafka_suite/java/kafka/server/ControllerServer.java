@@ -4,8 +4,10 @@ import kafka.network.SocketServer;
 import kafka.raft.KafkaRaftManager;
 
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.QuorumInfo;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.config.types.Password;
 import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.common.metrics.Metrics;
@@ -30,6 +32,7 @@ import com.yammer.metrics.core.MetricsRegistry;
 
 import org.mockito.Mockito;
 import org.opentest4j.TestAbortedException;
+import org.slf4j.LoggerFactory;
 
 import java.io.File;
 import java.io.IOException;
@@ -82,6 +85,7 @@ public class ControllerServer {
 
     public ControllerServer(SharedServer shared, KafkaConfigSchema schema, BootstrapMetadata bootstrap) {
         this.shared = shared;
+        LoggerFactory.getLogger(ControllerServer.class);  // tests look for it among the loggers of their JVM
         if (config().processRoles().size() > 1)
             throw new TestAbortedException("brokers and controllers in one process are not for other controllers");
     }
@@ -282,7 +286,11 @@ public class ControllerServer {
         return manager;
     }
 
-    /** Tests ask whether it is active, and for ids of topics; what else they ask needs the controller's own process. */
+    public QuotaFactory.QuotaManagers quotaManagers() {
+        return RemoteSettings.quotas(this::image);
+    }
+
+    /** What tests ask beside this needs the controller's own process. */
     @SuppressWarnings("unchecked")
     public Controller controller() {
         Class<?>[] types = {Controller.class};
@@ -290,6 +298,8 @@ public class ControllerServer {
             switch (method.getName()) {
                 case "findTopicIds" -> topicIds((Collection<String>) arguments[1]);
                 case "findAllTopicIds" -> CompletableFuture.completedFuture(image().topics().topicNameToIdView());
+                case "incrementalAlterConfigs" -> RemoteSettings.alter(admin(),
+                    (Map<ConfigResource, Map<String, Map.Entry<AlterConfigOp.OpType, String>>>) arguments[1]);
                 case "isActive" -> quorum().leaderId() == config().nodeId();
                 case "waitForReadyBrokers" -> CompletableFuture.completedFuture(null);
                 case "close", "beginShutdown" -> null;
