@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIBS = ROOT / ".kafka" / "suite-libs"
 CLASSES = ROOT / ".kafka" / "suite-classes"
-LOG4J = ROOT / "tests" / "interop" / "log4j2-tools.xml"
+LOG4J = HERE / "log4j2.xml"
 JARS = ("kafka-tools", "kafka-clients-integration-tests", "kafka-server")
 """Whose tests run, all of them."""
 SCALA_JAR = "kafka_2.13"
