@@ -32,7 +32,8 @@ CONTROLLER_CLASSES = re.compile(
     r"(unit\.)?kafka\.(admin|api|server)\.(PlaintextAdminIntegration|AddPartitions|RemoteTopicCrud"
     r"|(Create|Delete)TopicsRequest\w*|(Strict|Permissive|)ControllerMutationQuota"
     r"|(AllocateProducerIds|DescribeQuorum|DescribeCluster|AlterReplicaLogDirs)Request"
-    r"|Dynamic(ConfigChange|BrokerReconfiguration)|LogDirFailure|ServerShutdown)Test"
+    r"|Dynamic(ConfigChange|BrokerReconfiguration)|LogDirFailure|ServerShutdown"
+    r"|epoch\.LeaderEpochIntegration)Test"
 )
 """Which tests of the Scala jar run: those of requests that controllers decide."""
 SCALA_RUNS = (SCALA_CLASSES, CONTROLLER_CLASSES)

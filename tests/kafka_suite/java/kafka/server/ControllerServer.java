@@ -17,6 +17,7 @@ import org.apache.kafka.common.requests.ApiError;
 import org.apache.kafka.controller.Controller;
 import org.apache.kafka.controller.ResultOrError;
 import org.apache.kafka.image.MetadataImage;
+import org.apache.kafka.image.publisher.ControllerRegistrationsPublisher;
 import org.apache.kafka.metadata.KafkaConfigSchema;
 import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
 import org.apache.kafka.raft.LogOffsetMetadata;
@@ -274,6 +275,7 @@ public class ControllerServer {
         SocketServer server = Mockito.mock(SocketServer.class);
         Mockito.when(server.boundPort(Mockito.any()))
             .thenAnswer(call -> ports.get(((ListenerName) call.getArgument(0)).value()));
+        Mockito.when(server.config()).thenReturn(config());
         return server;
     }
 
@@ -284,6 +286,12 @@ public class ControllerServer {
         KafkaRaftManager<ApiMessageAndVersion> manager = Mockito.mock(KafkaRaftManager.class);
         Mockito.when(manager.raftLog()).thenReturn(log);
         return manager;
+    }
+
+    public ControllerRegistrationsPublisher registrationsPublisher() {
+        ControllerRegistrationsPublisher publisher = Mockito.mock(ControllerRegistrationsPublisher.class);
+        Mockito.when(publisher.controllers()).thenAnswer(call -> image().cluster().controllers());
+        return publisher;
     }
 
     public QuotaFactory.QuotaManagers quotaManagers() {
