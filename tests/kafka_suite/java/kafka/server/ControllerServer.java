@@ -20,6 +20,8 @@ import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.image.publisher.ControllerRegistrationsPublisher;
 import org.apache.kafka.metadata.KafkaConfigSchema;
 import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
+import org.apache.kafka.raft.KafkaRaftClient;
+import org.apache.kafka.raft.LeaderAndEpoch;
 import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
 import org.apache.kafka.server.authorizer.Authorizer;
@@ -55,6 +57,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.OptionalInt;
 import java.util.Properties;
 import java.util.StringJoiner;
 import java.util.concurrent.CompletableFuture;
@@ -259,6 +262,11 @@ public class ControllerServer {
         }
     }
 
+    private LeaderAndEpoch leaderAndEpoch() {
+        QuorumInfo found = quorum();
+        return new LeaderAndEpoch(OptionalInt.of(found.leaderId()), (int) found.leaderEpoch());
+    }
+
     private MetadataImage image() {
         return MetadataLog.image(config().metadataLogDir());
     }
@@ -285,6 +293,9 @@ public class ControllerServer {
         Mockito.when(log.endOffset()).thenAnswer(call -> new LogOffsetMetadata(quorum().highWatermark()));
         KafkaRaftManager<ApiMessageAndVersion> manager = Mockito.mock(KafkaRaftManager.class);
         Mockito.when(manager.raftLog()).thenReturn(log);
+        KafkaRaftClient<ApiMessageAndVersion> client = Mockito.mock(KafkaRaftClient.class);
+        Mockito.when(client.leaderAndEpoch()).thenAnswer(call -> leaderAndEpoch());
+        Mockito.when(manager.client()).thenReturn(client);
         return manager;
     }
 
