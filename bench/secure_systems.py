@@ -54,7 +54,7 @@ class SecureControllers:
             "listener.security.protocol.map": f"CONTROLLER:{protocol}",
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(key),
-            "ssl.client.auth": "required",
+            "listener.name.controller.ssl.client.auth": "required",
             **trust,
             "sasl.enabled.mechanisms": f"PLAIN,{MECHANISM}",
             "sasl.mechanism.controller.protocol": "PLAIN",

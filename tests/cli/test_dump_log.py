@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from formats.samples import DATA, DUMPED_FILES, dump_of, named, short
+from quorate.base.ids import Uuid
 from quorate.cli.tools.dump_batches import (
     PIECE_SIZE,
     BatchOptions,
@@ -237,12 +238,25 @@ def test_an_unknown_control_record_is_named(quorate, log):
     assert code == 0 and out.splitlines()[3].endswith("controlType: UNKNOWN(9)")
 
 
-def test_compressed_records_are_refused(quorate, log):
-    batch = bytearray(encode_batch(0, 1, 5, [NO_OP]))
-    struct.pack_into(">h", batch, 21, 2)
+@pytest.mark.parametrize(
+    ("number", "codec", "data"),
+    [
+        (1, "gzip", b"no gzip"),
+        (2, "snappy", b"\xff\xff\xff\xff\x0fno snappy"),
+        (2, "snappy", b"\x82SNAPPY\0\0\0\0\1\0\0\0\1\0\0\1\0cut"),
+        (3, "lz4", b"no lz4"),
+        (3, "lz4", b"\x04\x22\x4d\x18"),
+        (4, "zstd", b"no zstd"),
+        (4, "zstd", b"\x28\xb5\x2f\xfd"),
+    ],
+)
+def test_damaged_compressed_records_end_the_dump_after_the_batch(quorate, log, number, codec, data):
+    batch = bytearray(encode_batch(0, 1, 5, [NO_OP]))[:61] + data
+    struct.pack_into(">i", batch, 8, len(batch) - 12)
+    struct.pack_into(">h", batch, 21, number)
     code, out, err = quorate("dump-log", DECODE, "--files", log(bytes(batch)))
-    assert code == 1 and "compresscodec: snappy" in out
-    assert "records that are compressed with snappy cannot be read" in err
+    assert code == 1 and f"compresscodec: {codec}" in out
+    assert f"batch at byte 0: damaged {codec} data: " in err
 
 
 def test_non_consecutive_offsets_are_reported(quorate, log):
@@ -311,7 +325,7 @@ def test_a_batch_larger_than_a_piece_is_printed(quorate, log):
 
 def test_random_records_print_the_same_in_both_implementations(quorate, log):
     values = [
-        encode_record(TopicRecord(name="t" * (index % 37), topic_id=os.urandom(16)), 0)
+        encode_record(TopicRecord(name="t" * (index % 37), topic_id=Uuid(os.urandom(16))), 0)
         for index in range(3000)
     ]
     path = log(encode_batch(0, 1, 5, values))

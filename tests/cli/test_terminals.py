@@ -9,12 +9,14 @@ import subprocess
 import sys
 from io import StringIO
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from cli.test_metadata_quorum import USUAL
 from client.fake_node import FakeNode
 from client.test_admin import BROKER
+from narrow import as_any
 from quorate.base.ids import Address
 from quorate.cli import columns, main
 from quorate.cli.quickstart import live_view
@@ -38,7 +40,7 @@ TABLES = {
 
 @pytest.fixture
 def node():
-    names = {"principal_type": "User", "principal_name": "a-user-with-a-long-name"}
+    names: dict[str, Any] = {"principal_type": "User", "principal_name": "a-user-with-a-long-name"}
     token = TOKEN(**names, token_id="0123456789" * 3, hmac=bytes(range(48)))
     answers = {
         "DescribeQuorumRequest": [USUAL],
@@ -91,7 +93,9 @@ def test_the_live_table_fits_and_has_no_colour_where_none_is_wanted(monkeypatch)
     nodes = {n: SimpleNamespace(id=n, address=f"{HOST}:{9093 + n}") for n in (1, 2)}
     supervisor = SimpleNamespace(nodes=nodes, pid_of=lambda node: None if node.id == 1 else 77)
     screen = StringIO()
-    Console(file=screen, width=WIDTH, force_terminal=True).print(live_view._table(supervisor, None))
+    Console(file=screen, width=WIDTH, force_terminal=True).print(
+        live_view._table(as_any(supervisor), None)
+    )
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]", screen.getvalue())
     shown = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())
     assert max(map(len, shown.splitlines())) <= WIDTH

@@ -5,8 +5,8 @@ import pytest
 from config.test_config import wrong
 from quorate.client.config import RANGES, client_config
 from quorate.client.value_ranges import value_rules
-from quorate.config.node_config import ConfigError
 from quorate.config.properties_file import read_settings
+from quorate.config.settings import ConfigError
 
 CHOICES = [
     ("client.dns.lookup", "x", "must be one of: use_all_dns_ips, resolve_canonical"),

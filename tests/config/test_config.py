@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from conformance.marker import kafka_guarantee, kafka_scenario
 from quorate.base.ids import Address, Listener, ReplicaKey, Uuid
 from quorate.client.value_ranges import ValueRule
-from quorate.config.node_config import ConfigError, NodeConfig, load_config
+from quorate.config.node_config import NodeConfig
+from quorate.config.node_file import load_config
 from quorate.config.properties_file import read_settings
 from quorate.config.raft_config import raft_config, resolved_listeners
-from quorate.config.settings import parse_properties
+from quorate.config.settings import ConfigError, parse_properties
 from quorate.config.unsupported import check_servable
 from quorate.config_definitions.definition import broker_configs
 from quorate.config_definitions.values import parse

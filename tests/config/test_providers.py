@@ -2,7 +2,7 @@
 
 import pytest
 
-from quorate.config.node_config import load_config
+from quorate.config.node_file import load_config
 from quorate.config.properties_file import read_settings
 from quorate.config.settings import ConfigError
 

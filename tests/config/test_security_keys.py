@@ -3,12 +3,13 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from quorate.config import sasl_settings
-from quorate.config.node_config import config_of, unknown_keys
-from quorate.config.security_settings import TLS_KEYS
+from quorate.config.node_file import config_of, unknown_keys
+from quorate.config.security_settings import TLS_KEYS, listener_values
 from quorate.config.settings import Settings
 from quorate.config.unsupported import unsupported
 from quorate.config_definitions.definition import broker_configs
@@ -41,7 +42,7 @@ def table(heading):
 TLS, SASL = table("Keys"), table("Keys of SASL")
 
 
-class Recorder(Mapping):
+class Recorder(Mapping[str, Any]):
     """Notes which keys are read."""
 
     def __init__(self, values):
@@ -136,6 +137,34 @@ def test_what_the_table_of_sasl_refuses_is_refused(key):
 def test_no_key_of_tls_is_said_to_be_ignored(prefix):
     assert unknown_keys(settings(**{prefix + key: "x" for key in TLS_KEYS})) == []
     assert unknown_keys(settings(**{prefix + "ssl.unheard.of": "x"})) == [prefix + "ssl.unheard.of"]
+
+
+PLAIN_KEY, OWN_KEY = "ssl.client.auth", "listener.name.controller.ssl.client.auth"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "keys", "asks", "warns"),
+    [
+        ("SSL", {PLAIN_KEY: "required"}, "required", False),
+        ("SASL_SSL", {PLAIN_KEY: "required"}, None, True),
+        ("SASL_SSL", {PLAIN_KEY: "none"}, None, False),
+        ("SASL_SSL", {OWN_KEY: "required"}, "required", False),
+        ("SASL_SSL", {PLAIN_KEY: "none", OWN_KEY: "requested"}, "requested", False),
+        ("SASL_SSL", {}, None, False),
+        ("PLAINTEXT", {PLAIN_KEY: "required"}, "required", False),
+    ],
+)
+def test_sasl_ssl_asks_for_certificates_with_the_prefix_of_the_listener_only(
+    protocol, keys, asks, warns
+):
+    """As Kafka does (KIP-684): a file shared with brokers often has the plain key for theirs."""
+    assert listener_values(keys, "CONTROLLER", protocol).get(PLAIN_KEY) == asks
+    config = config_of(
+        settings(**{"listener.security.protocol.map": f"CONTROLLER:{protocol}", **keys})
+    )
+    found = [one for one in config.warnings if PLAIN_KEY in one]
+    assert bool(found) == warns
+    assert all(OWN_KEY in one for one in found)
 
 
 def test_a_plaintext_node_reads_no_store():

@@ -3,7 +3,8 @@
 import pytest
 
 from config.test_config import GOOD
-from quorate.config.node_config import ConfigError, load_config
+from quorate.config.node_file import load_config
+from quorate.config.settings import ConfigError
 
 KINDS = ("consumer", "share", "streams")
 NAMES = ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")

@@ -35,8 +35,8 @@ def activate(*committed, bootstrap=()):
         machine.apply(CommittedBatch(0, len(values) - 1, 1, 1, values))
     config = ControllerConfig(1, "cluster", file=Map({"min.insync.replicas": "2"}))
     context = Context(config, ControlState(0, ()), 0, random.Random(1), Liveness(9_000))
-    values = tuple(encode_record(record, 0) for record in bootstrap)
-    return ACTIVATION.decide(machine.head, Bootstrap(values), context)
+    first = tuple(encode_record(record, 0) for record in bootstrap)
+    return ACTIVATION.decide(machine.head, Bootstrap(first), context)
 
 
 def kinds(result):

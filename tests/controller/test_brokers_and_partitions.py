@@ -9,7 +9,10 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID, Uuid
 from quorate.controller.brokers import UNREGISTER_BROKER
 from quorate.controller.directories import ASSIGN_REPLICAS_TO_DIRS
-from quorate.controller.heartbeats import BROKER_HEARTBEAT, FENCE_STALE_BROKER
+from quorate.controller.heartbeats import (
+    BROKER_HEARTBEAT,
+    FENCE_STALE_BROKER,
+)
 from quorate.controller.liveness import BrokerRegistered, BrokerUnregistered, Liveness
 from quorate.controller.partition_changes import (
     LOST_DIRECTORY,
@@ -407,14 +410,6 @@ def test_a_new_controller_begins_anew_with_a_broker_that_was_being_fenced():
     assert {p.leader for p in cluster.image.topics.named("a").partitions.values()} == {2}
 
 
-def test_a_controlled_shutdown_of_many_partitions_comes_in_parts():
-    cluster = Cluster(2, part_records=2)
-    cluster.create("a", assignments=[(1, 2)] * 7)
-    cluster.heartbeat(1, want_shut_down=True)
-    assert {p.leader for p in cluster.image.topics.named("a").partitions.values()} == {2}
-    assert len(cluster.records) == 8
-
-
 def test_a_broker_whose_partitions_leave_in_parts_is_unfenced_once_it_has_its_registration():
     """Its record is the last of them all."""
     cluster = Cluster(2, part_records=2)
@@ -427,17 +422,6 @@ def test_a_broker_whose_partitions_leave_in_parts_is_unfenced_once_it_has_its_re
     assert (early.is_caught_up, early.is_fenced) == (False, True)
     caught_up = cluster.heartbeat(1, last)
     assert (caught_up.is_caught_up, caught_up.is_fenced) == (True, False)
-
-
-def test_a_broker_whose_shutdown_is_written_in_parts_ends_once_the_others_have_applied_all():
-    cluster = Cluster(2, part_records=2)
-    cluster.create("a", assignments=[(1, 2)] * 7)
-    cluster.heartbeat(1, want_shut_down=True)
-    last = cluster.next_offset - 1
-    cluster.heartbeat(2, last - 1)
-    assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down
-    cluster.heartbeat(2, last)
-    assert cluster.heartbeat(1, want_shut_down=True).should_shut_down
 
 
 def test_what_is_not_committed_counts_for_no_heartbeat():

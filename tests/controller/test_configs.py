@@ -4,6 +4,7 @@ import pytest
 
 from conformance.marker import kafka_guarantee, kafka_scenario
 from controller.cluster import BROKER, TOPIC, Cluster
+from narrow import not_none
 from quorate.base.errors import ErrorCode
 from quorate.controller.config_changes import MAX_VALUE, Operation
 from quorate.controller.configs import (
@@ -220,8 +221,10 @@ def test_resources_that_are_refused_to_everyone(cluster):
 
 def test_any_node_answers_a_request_that_changes_nothing():
     message = IncrementalAlterConfigsRequest()
-    assert INCREMENTAL_ALTER_CONFIGS.empty(IncrementalAlterConfigs(message)).responses == []
-    assert ALTER_CONFIGS.empty(AlterConfigsRequest()).responses == []
+    assert (
+        not_none(INCREMENTAL_ALTER_CONFIGS.empty(IncrementalAlterConfigs(message))).responses == []
+    )
+    assert not_none(ALTER_CONFIGS.empty(AlterConfigsRequest())).responses == []
 
 
 @pytest.mark.parametrize(

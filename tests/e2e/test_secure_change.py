@@ -6,7 +6,9 @@ import signal
 import socket
 import ssl
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,8 @@ from quorate.client import Admin
 from quorate.client.admin.configs import AlterConfigOp, OpType, Resource, ResourceType
 from quorate.client.admin.quotas import ANY_NAME
 from quorate.security.tls.authority import Authority
+from quorate.wire.header import encode_request
+from quorate.wire.messages.security import SaslAuthenticateRequest, SaslHandshakeRequest
 from retries import DurabilityViolationError
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("secure-change")]
@@ -30,7 +34,7 @@ class Writes:
     def __init__(self):
         self.confirmed = []
         self.failed = None
-        self._open = None
+        self._open: dict[str, Any] = {}
         self._admin = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._write, daemon=True)
@@ -242,11 +246,98 @@ def epoch_of(changing):
         return admin.describe_quorum().leader_epoch
 
 
+def skip_unless_secure(changing):
+    if changing.nodes[0].port not in changing.secure.values():
+        pytest.skip("the test before has failed")
+
+
+LOGIN = b"".join(
+    encode_request(request, 1, number, "flood")
+    for number, request in enumerate(
+        (
+            SaslHandshakeRequest(mechanism="SCRAM-SHA-512"),
+            SaslAuthenticateRequest(auth_bytes=b"n,,n=alice,r=nonce"),
+            SaslAuthenticateRequest(auth_bytes=b"c=biws,r=nonce,p=AAAA"),
+        )
+    )
+)
+"""A user that exists, and a proof that is wrong."""
+FLOODING = 32
+"""Threads: enough for one core, though each login is answered after 100 ms."""
+RECONNECTING = 30
+
+
+class Flood:
+    """Logins that fail, as fast as this process can send them, from `with` on."""
+
+    def __init__(self, changing, node):
+        self.refused = [0] * FLOODING
+        self._context = ssl.create_default_context(cafile=changing.directory / "ca.pem")
+        self._address = HOST, changing.secure[node.id]
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._one, args=[n]) for n in range(FLOODING)]
+
+    def _one(self, number):
+        while not self._over.is_set():
+            with (
+                socket.create_connection(self._address, 10) as raw,
+                self._context.wrap_socket(raw, server_hostname=HOST) as peer,
+            ):
+                peer.sendall(LOGIN)
+                answer = b"".join(iter(lambda: peer.recv(65536), b""))
+            self.refused[number] += b"invalid credentials" in answer
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        for thread in self._threads:
+            thread.join(30)
+
+
+@pytest.mark.parametrize("changing", [pytest.param(OURS, id="ours")], indirect=True)
+def test_a_flood_of_failing_logins_causes_no_election_and_loses_no_write(changing):
+    skip_unless_secure(changing)
+    epoch = epoch_of(changing)
+    [leader] = [node for node in changing.nodes if node.id == leader_of(changing)]
+    with Flood(changing, leader) as flood:
+        wait_for(lambda: min(flood.refused) >= 10, "failing logins", 60)
+        changing.writes.wait_for_more(20)
+    assert epoch_of(changing) == epoch
+    changing.writes.assert_kept()
+
+
+@pytest.mark.parametrize("changing", [pytest.param(OURS, id="ours")], indirect=True)
+def test_clients_that_log_in_again_at_once_cause_no_second_election(changing):
+    """After kill -9 of the leader. `python -m bench reconnects` has 1,000 of them."""
+    skip_unless_secure(changing)
+    epoch = epoch_of(changing)
+    [leader] = [node for node in changing.nodes if node.id == leader_of(changing)]
+    clients = [Admin.open(**changing.way()) for _ in range(RECONNECTING)]
+    with ThreadPoolExecutor(RECONNECTING) as pool:
+
+        def quorums():
+            return list(pool.map(lambda client: client.describe_quorum(), clients))
+
+        assert {one.leader_id for one in quorums()} == {leader.id}
+        leader.kill()
+        assert {one.leader_epoch for one in quorums()} == {epoch + 1}
+    for client in clients:
+        client.close()
+    changing.writes.wait_for_more(20)
+    assert epoch_of(changing) == epoch + 1
+    leader.start()
+    changing.wait_for_all()
+    changing.writes.assert_kept()
+
+
 @pytest.mark.parametrize("changing", [pytest.param(OURS, id="ours")], indirect=True)
 def test_certificates_change_on_a_running_quorum(changing):
     """By file, by dynamic config, and not by a broken file; the connections that are open stay."""
-    if changing.nodes[0].port not in changing.secure.values():
-        pytest.skip("the test before has failed")
+    skip_unless_secure(changing)
     writes, nodes = changing.writes, changing.nodes
     epoch = epoch_of(changing)
     first = {node.id: changing.certificate(node) for node in nodes}

@@ -10,7 +10,7 @@ from embed.test_guarantees import Journal, free_address, run, until
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, ReplicaKey, Uuid
 from quorate.config.dynamic_voters import DynamicVoter
-from quorate.config.node_config import load_config
+from quorate.config.node_file import load_config
 from quorate.embed import Member, create
 from quorate.log_dirs import FormatRequest, formatter
 from quorate.log_dirs.meta_properties import IdentityError, load_identity

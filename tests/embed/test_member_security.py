@@ -51,7 +51,7 @@ def files(tmp_path_factory):
         "listener.security.protocol.map": "CONTROLLER:SSL",
         "ssl.keystore.location": str(folder / "member.pem"),
         "ssl.truststore.location": str(folder / "ca.pem"),
-        "ssl.client.auth": "required",
+        "listener.name.controller.ssl.client.auth": "required",
     }
 
 

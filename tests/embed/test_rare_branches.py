@@ -20,7 +20,7 @@ from quorate.wire.header import WireRequest, decode_response
 from quorate.wire.messages import DescribeClusterRequest, ListPartitionReassignmentsRequest
 from quorate.wire.registry import APIS
 
-STRANGER = ReplicaKey(9, Uuid(b"nobody-knows-it!"))
+UNKNOWN = ReplicaKey(9, Uuid(b"nobody-knows-it!"))
 
 
 # -- a member that has stopped -----------------------------------------------------------------
@@ -34,7 +34,7 @@ def test_a_stopped_member_takes_nothing():
             with pytest.raises(MemberStoppedError):
                 await leader.propose_nowait(b"1")
             with pytest.raises(MemberStoppedError):
-                await leader.remove_member(STRANGER)
+                await leader.remove_member(UNKNOWN)
 
     run(scenario)
 
@@ -75,7 +75,7 @@ def test_a_change_whose_caller_waits_no_more(stops):
     async def scenario():
         async with local_cluster(1, Counter) as cluster:
             leader = await cluster.leader()
-            change = asyncio.ensure_future(leader.remove_member(STRANGER))
+            change = asyncio.ensure_future(leader.remove_member(UNKNOWN))
             await asyncio.sleep(0)
             change.cancel()
             if stops:

@@ -13,7 +13,7 @@ from fnmatch import fnmatch
 import pytest
 
 from interop.java import KAFKA_4_0, KAFKA_4_1
-from interop.kafka import KINDS, Quorum
+from interop.kafka import KINDS, JavaNode, Quorum
 from interop.test_admin_client import *  # noqa: F403 - its tests and fixtures run here
 from interop.test_admin_tools_agree import *  # noqa: F403
 
@@ -62,6 +62,8 @@ def quorum(server, tmp_path_factory):
         quorum.format()
         quorum.start()
         quorum.leader()
-        quorum.broker_class = KINDS[kind]
+        broker_class = KINDS[kind]
+        assert issubclass(broker_class, JavaNode)
+        quorum.broker_class = broker_class
         quorum.add_broker(BROKER).wait_until_listening()
         yield quorum

@@ -11,7 +11,8 @@ from interop.java import libs
 from interop.process import run_tool
 from quorate.client.config import RANGES
 from quorate.client.value_ranges import value_rules
-from quorate.config.node_config import ConfigError, load_config
+from quorate.config.node_file import load_config
+from quorate.config.settings import ConfigError
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

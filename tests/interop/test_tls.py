@@ -1,14 +1,23 @@
 """TLS beside Kafka: a mixed quorum with client certificates and SASL_SSL, and the tools of both sides."""
 
+import signal
+import socket
+import ssl
+from datetime import UTC, datetime
+
 import pytest
-import trustme
 from cryptography.hazmat.primitives import serialization as forms
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509 import load_pem_x509_certificate
 
 from e2e.test_sasl import MODULES, PASSWORD, SECRETS, USER_PASSWORD, USERS, jaas
+from e2e.test_secure_change import Writes, replace
 from interop.kafka import METADATA_QUORUM, Quorum, java_tool, run_tool, wait_for
 from interop.process import HOST, QUORATE
+from quorate.client import Admin
+from quorate.client.admin.configs import AlterConfigOp, OpType, Resource, ResourceType
+from quorate.security.tls.authority import Authority
 
 pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("tls")]
 
@@ -17,11 +26,12 @@ STORE_PASSWORD = "Hj4-secret-of-stores"
 
 def key_store(authority, path, name):
     """A certificate for this machine, and its key, as PKCS12, which Java and Quorate read."""
-    issued = authority.issue_cert("localhost", HOST, common_name=name)
-    key = forms.load_pem_private_key(issued.private_key_pem.bytes(), None)
-    certificate = load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
+    issued = authority.issue(name, ("localhost", HOST), datetime.now(UTC), 1)
+    key = forms.load_pem_private_key(issued, None)
+    certificate = load_pem_x509_certificate(issued)
+    assert isinstance(key, EllipticCurvePrivateKey)
     lock = forms.BestAvailableEncryption(STORE_PASSWORD.encode())
-    path.write_bytes(pkcs12.serialize_key_and_certificates(b"node", key, certificate, None, lock))
+    replace(path, pkcs12.serialize_key_and_certificates(b"node", key, certificate, None, lock))
     return path
 
 
@@ -52,9 +62,10 @@ class Stores:
     """The stores of a quorum and of a client, with one authority."""
 
     def __init__(self, directory):
-        ours = trustme.CA()
+        ours = Authority.create(datetime.now(UTC), 1)
+        self.directory = directory
         self.trusted = directory / "ca.pem"
-        self.trusted.write_bytes(ours.cert_pem.bytes())
+        self.trusted.write_bytes(ours.certificate)
         self.node = key_store(ours, directory / "node.p12", "controller")
         self.alice = key_store(ours, directory / "alice.p12", "alice")
 
@@ -68,7 +79,7 @@ def stores(tmp_path_factory):
 def quorum(tmp_path_factory, stores):
     config = {
         "listener.security.protocol.map": "CONTROLLER:SASL_SSL",
-        "ssl.client.auth": "required",
+        "listener.name.controller.ssl.client.auth": "required",
         **tls(stores.node, stores.trusted),
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
         "sasl.mechanism.controller.protocol": "PLAIN",
@@ -129,3 +140,86 @@ def test_the_tool_of_kafka_asks_a_node_of_ours(quorum, stores, tmp_path):
 def test_no_log_of_ours_has_a_secret(quorum):
     for node in quorum.of_kind("quorate"):
         assert not any(secret in node.log for secret in (*SECRETS, STORE_PASSWORD))
+
+
+def test_a_client_without_a_certificate_is_refused_by_both(quorum, stores, tmp_path):
+    file = client_file(tmp_path / "client.properties", "PLAIN", tls(None, stores.trusted))
+    for node in quorum.nodes.values():
+        run = ours(node.address, file, "describe", "--status")
+        assert run.returncode == 1, node
+        assert "ssl.client.auth=required there" in run.stderr, node
+
+
+def certificate(node, trusted):
+    """The certificate that the node shows now."""
+    context = ssl.create_default_context(cafile=trusted)
+    with (
+        socket.create_connection((HOST, node.port), 5) as raw,
+        context.wrap_socket(raw, server_hostname=HOST) as peer,
+    ):
+        return peer.getpeercert(binary_form=True)
+
+
+def test_certificates_of_a_new_authority_replace_all_on_a_running_quorum(quorum, stores, tmp_path):
+    """Ours by changed files, Java's by dynamic configs: no election and no lost write."""
+    nodes, [java] = list(quorum.nodes.values()), quorum.of_kind("java")
+    new = Authority.create(datetime.now(UTC), 1)
+    alice = key_store(new, tmp_path / "alice.p12", "alice")
+    old_file, new_file = (
+        client_file(tmp_path / name, "PLAIN", tls(keys, stores.trusted))
+        for name, keys in (("old.properties", stores.alice), ("new.properties", alice))
+    )
+    way = {"bootstrap_controllers": quorum.bootstrap, "properties": old_file}
+
+    def set_at_java(key, path):
+        place = f"listener.name.controller.ssl.{key}.location"
+        operation = AlterConfigOp(place, OpType.SET, str(path))
+        with Admin.open(**way) as admin:
+            admin.incremental_alter_configs(
+                {Resource(ResourceType.BROKER, str(java.id)): [operation]}
+            )
+
+    def epoch():
+        with Admin.open(**way) as admin:
+            return admin.describe_quorum().leader_epoch
+
+    writes = Writes()
+    writes.use(**way)
+    try:
+        writes.wait_for_more(5)
+        before = epoch()
+        both = stores.directory / "both.pem"
+        both.write_bytes(stores.trusted.read_bytes() + new.certificate)
+        replace(stores.trusted, both.read_bytes())
+        set_at_java("truststore", both)
+        for node in nodes:
+            wait_for(
+                lambda node=node: (
+                    ours(node.address, new_file, "describe", "--status").returncode == 0
+                ),
+                f"{node} to trust the new authority",
+            )
+        shown = {node.id: certificate(node, both) for node in nodes}
+        key_store(new, stores.node, "controller")
+        set_at_java("keystore", key_store(new, stores.directory / "java.p12", "controller"))
+        for node in nodes:
+            wait_for(
+                lambda node=node: certificate(node, both) != shown[node.id],
+                f"{node} to show its new certificate",
+            )
+        writes.wait_for_more(20)
+        assert epoch() == before, "no election"
+        # New connections between the nodes, and a leader of ours, who answers for quotas.
+        java.kill(signal.SIGTERM)
+        writes.wait_for_more(20)
+        java.start()
+        wait_for(
+            lambda: has_three_replicas(
+                ours(quorum.bootstrap, new_file, "describe", "--replication")
+            ),
+            "three replicas",
+            60,
+        )
+    finally:
+        writes.end()
+    writes.assert_kept()

@@ -24,8 +24,11 @@ JARS = ("kafka-tools", "kafka-clients-integration-tests", "kafka-server")
 """Whose tests run, all of them."""
 SCALA_JAR = "kafka_2.13"
 SCALA_CLASSES = re.compile(
-    r"kafka\.(api|server)\.(AuthorizerIntegration|(SaslSsl|Ssl)AdminIntegration|DelegationToken\w+"
-    r"|(Alter|Describe)UserScramCredentialsRequest\w*|SaslScramSslEndToEndAuthorization)Test"
+    r"kafka\.(api|server)\.(AuthorizerIntegration|(SaslSsl|Ssl)AdminIntegration"
+    r"|(Alter|Describe)UserScramCredentialsRequest\w*|DelegationTokenRequests\w*"
+    r"|(Plaintext|Ssl|Sasl\w+|Group|DelegationToken)EndToEndAuthorization(WithOwner)?"
+    r"|(Ssl|Sasl\w+)Consumer|SaslClientsWithInvalidCredentials"
+    r"|SaslApiVersionsRequest|GssapiAuthentication)Test"
 )
 """Which tests of the Scala jar run: those of security. Most others need no controller."""
 KERBEROS = "java.security.jgss/sun.security.krb5"

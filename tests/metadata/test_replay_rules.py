@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import pytest
 
@@ -146,7 +147,7 @@ class TestBrokers:
         assert broker.directories == (HIGH, D1, D2)
 
     def test_the_change_record_changes_what_it_names(self):
-        at = {"broker_id": 1, "broker_epoch": 50}
+        at: dict[str, Any] = {"broker_id": 1, "broker_epoch": 50}
         image = image_of(BROKER, r.BrokerRegistrationChangeRecord(**at, fenced=-1))
         assert not image.cluster.brokers[1].fenced
         assert image.cluster.brokers[1].directories == (HIGH, D1, D2)

@@ -3,6 +3,7 @@
 import gc
 from contextlib import contextmanager
 
+from narrow import not_none
 from quorate.base.ids import OffsetAndEpoch, Uuid
 from quorate.formats.records import (
     FeatureLevelRecord,
@@ -74,14 +75,14 @@ def test_no_full_collection_visits_the_image_while_it_grows():
     with full_collections(threshold=100) as found:
         apply_log(machine)
     assert len(machine.image.topics.by_id) == TOPICS
-    assert machine.image.topics.named("t7").partitions[0].isr == (1,)
+    assert not_none(machine.image.topics.named("t7")).partitions[0].isr == (1,)
     assert found == []
 
 
 def test_what_a_snapshot_is_written_from_is_no_work_for_the_collector():
     machine, frozen = MetadataMachine(owns_process=True), gc.get_freeze_count()
     apply_log(machine)
-    assert list(machine.freeze())
+    assert list(not_none(machine.freeze()))
     assert gc.get_freeze_count() > frozen
     gc.unfreeze()
 
@@ -90,7 +91,7 @@ def test_a_process_of_others_keeps_its_garbage_collector():
     # A world of the simulator would never be freed, and a thousand fill the memory.
     machine, frozen = MetadataMachine(), gc.get_freeze_count()
     apply_log(machine)
-    snapshot = list(machine.freeze())
+    snapshot = list(not_none(machine.freeze()))
     machine.begin_load(OffsetAndEpoch(9, 1), 0)
     assert gc.isenabled()
     machine.load(snapshot)

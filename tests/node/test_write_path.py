@@ -115,9 +115,9 @@ def test_the_row_says_whom_an_authorizer_lets_in():
     world.run_until(
         lambda: world.active and set(world.active.image.cluster.controllers) == {1, 2, 3}
     )
-    answer = world.ask(world.active.node_id, command("a"), principal="User:ann")
+    answer = world.ask(world.leader.node_id, command("a"), principal="User:ann")
     assert said(answer)[0] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    assert said(world.ask(world.active.node_id, command("a")))[0] == ErrorCode.NONE
+    assert said(world.ask(world.leader.node_id, command("a")))[0] == ErrorCode.NONE
 
 
 def test_a_write_is_answered_when_it_is_committed(world, leader):

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,7 @@ class Queue:
     def add(self, decide, timeout_ms=None, now_ms=0, on_exception=OnException.RESIGN):
         """The token of the call. `decide` takes the head."""
         self.calls += 1
-        operation = WriteOperation(
+        operation: WriteOperation[Any, Any] = WriteOperation(
             "Test",
             lambda head, request, context: decide(head),
             lambda request, error, message: message,

@@ -26,7 +26,7 @@ from quorate.raft.messages import (
     UpdateVoterResponse,
 )
 from quorate.raft.ready import Accepted, Append, Refused
-from quorate.raft.roles import NEVER, Follower, Leader
+from quorate.raft.roles import NEVER, Follower, Leader, Unattached
 from quorate.raft.values import ControlState, KRaftVersion, Voter
 from quorate.sim.scenario.names import CLUSTER_ID, key, listeners, voter
 from raft.single import (
@@ -161,9 +161,11 @@ def test_a_report_that_is_answered_after_end_quorum_epoch_does_not_prolong_the_e
 
 def test_a_replica_that_became_a_voter_starts_its_election_timer() -> None:
     single = unattached()
-    single.core.state.role.election_deadline = NEVER
+    role = single.core.state.role
+    assert isinstance(role, Unattached)
+    role.election_deadline = NEVER
     single.step()
-    assert single.core.state.role.election_deadline < NEVER
+    assert role.election_deadline < NEVER
 
 
 def test_a_follower_that_shuts_down_asks_nobody() -> None:

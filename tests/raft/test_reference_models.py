@@ -498,7 +498,7 @@ def test_one_request_a_node_with_timeout_and_backoff():
 
 
 def test_every_role_can_be_left_and_reached():
-    roles = set(Role.__args__)  # type: ignore[attr-defined]
+    roles = set(Role.__args__)
     assert {before for before, _ in LEGAL_TRANSITIONS} == roles
     assert {after for _, after in LEGAL_TRANSITIONS} == roles
     assert all(why for why in LEGAL_TRANSITIONS.values())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from conformance.marker import kafka_scenario
@@ -168,7 +170,7 @@ def test_at_version_0_a_voter_reports_once_a_leader(error: ErrorCode, again: boo
 
 
 # -- auto join -----------------------------------------------------------------------------------
-def joining(node_id: int = 4, disk: int = 0, **config: object) -> Single:
+def joining(node_id: int = 4, disk: int = 0, **config: Any) -> Single:
     single = Single(node_id, directory_id=directory(node_id, disk), auto_join=True, **config)
     single.ask(begin())
     pass_period(single)
@@ -189,7 +191,7 @@ def test_an_observer_first_removes_its_old_directory() -> None:
 
 
 @pytest.mark.parametrize("config", [{"can_be_voter": False}, {"auto_join": False}])
-def test_a_replica_that_does_not_join(config: dict[str, object]) -> None:
+def test_a_replica_that_does_not_join(config: dict[str, Any]) -> None:
     single = Single(4, **({"auto_join": True} | config))
     single.ask(begin())
     pass_period(single)

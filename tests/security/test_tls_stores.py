@@ -1,17 +1,24 @@
 """Key stores in PEM, PKCS12 and JKS, and the names of certificates."""
 
+import base64
+import datetime
 import hashlib
 import struct
 
 import pytest
 import trustme
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 
+from narrow import not_none
+from quorate.security.tls.contexts import client_context, server_context
 from quorate.security.tls.der import DerError
 from quorate.security.tls.names import rfc2253, subject_of
+from quorate.security.tls.reload import ReloadingContext
 from quorate.security.tls.stores import StoreError, read_key, read_trust
 
 CA = trustme.CA()
@@ -21,6 +28,7 @@ KEY = serialization.load_pem_private_key(PEM_KEY, None)
 CHAIN = [x509.load_pem_x509_certificate(blob.bytes()) for blob in ISSUED.cert_chain_pems]
 ROOT = x509.load_pem_x509_certificate(CA.cert_pem.bytes())
 DER = serialization.Encoding.DER
+DAY = datetime.timedelta(days=1)
 
 
 def sealed(password):
@@ -58,6 +66,7 @@ def jks(password):
 
 
 def p12(password):
+    assert isinstance(KEY, EllipticCurvePrivateKey)
     return pkcs12.serialize_key_and_certificates(
         b"me", KEY, CHAIN[0], [ROOT], serialization.BestAvailableEncryption(password.encode())
     )
@@ -68,11 +77,11 @@ def test_a_store_is_recognized_by_its_content(tmp_path, make):
     path = tmp_path / "store"
     path.write_bytes(make("secret"))
     values = {"ssl.keystore.location": str(path), "ssl.keystore.password": "secret"}
-    entry = read_key(values)
+    entry = not_none(read_key(values))
     assert entry.key.public_key() == KEY.public_key()
     assert entry.chain[0] == CHAIN[0]
     trust = {"ssl.truststore.location": str(path), "ssl.truststore.password": "secret"}
-    assert ROOT in read_trust(trust)
+    assert ROOT in not_none(read_trust(trust))
     with pytest.raises(StoreError, match="password is wrong") as caught:
         read_key({**values, "ssl.keystore.password": "guess!"})
     assert "guess!" not in str(caught.value)
@@ -91,7 +100,82 @@ def test_an_encrypted_pem_key_needs_its_password():
     }
     with pytest.raises(StoreError, match=r"set ssl\.key\.password"):
         read_key(values)
-    assert read_key({**values, "ssl.key.password": "secret"}).chain[0] == CHAIN[0]
+    assert not_none(read_key({**values, "ssl.key.password": "secret"})).chain[0] == CHAIN[0]
+
+
+@pytest.mark.parametrize("store", ["ssl.keystore", "ssl.truststore"])
+def test_a_password_without_a_store_is_refused(store):
+    """As in Kafka: else a misspelt location would make a node trust every public authority."""
+    for values in ({}, {f"{store}.location": ""}):
+        with pytest.raises(StoreError, match=rf"{store}\.password: is set without a store"):
+            client_context({**values, f"{store}.password": "secret"})
+
+
+PKCS8 = KEY.private_bytes(DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+OWN = CHAIN[0].public_bytes(DER)
+CURVE = bytes.fromhex("06082a8648ce3d030107")
+VERSION = bytes.fromhex("a003020102")
+
+
+def pem(label, data):
+    body = base64.encodebytes(data).decode()
+    return f"-----BEGIN {label}-----\n{body}-----END {label}-----\n"
+
+
+def other(data, part):
+    """Data with another last byte in the part."""
+    assert part in data
+    return data.replace(part, part[:-1] + b"\x77")
+
+
+def short():
+    """A key of a length that OpenSSL takes for no connection."""
+    key = rsa.generate_private_key(65537, 1024)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "short")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + DAY)
+    signed = made.sign(key, hashes.SHA256()).public_bytes(DER)
+    form = serialization.PrivateFormat.PKCS8
+    return key.private_bytes(DER, form, serialization.NoEncryption()), signed
+
+
+UNUSABLE = {
+    "a key of an unknown kind": lambda: (other(PKCS8, CURVE), OWN),
+    "a certificate of an unknown kind": lambda: (PKCS8, other(OWN, CURVE)),
+    "a certificate of an unknown version": lambda: (PKCS8, other(OWN, VERSION)),
+    "a short key": short,
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_what_openssl_cannot_use_is_a_refusal_of_the_key(name, tmp_path):
+    """Also where a running node reads it: anything else would end its look at the files."""
+    key, certificate = UNUSABLE[name]()
+    text = pem("PRIVATE KEY", key), pem("CERTIFICATE", certificate)
+    inline = {"ssl.keystore.key": text[0], "ssl.keystore.certificate.chain": text[1]}
+    with pytest.raises(StoreError, match=r"ssl\.keystore\.key: .*(cannot be used|refuses)"):
+        server_context(inline)
+    path = tmp_path / "key.pem"
+    path.write_text(PEM_KEY.decode() + pem("CERTIFICATE", OWN))
+    source = ReloadingContext({"ssl.keystore.location": str(path)}, server_context)
+    path.write_text("".join(text))
+    assert source.poll() is False
+    assert "ssl.keystore.location" in not_none(source.fault)
+
+
+@pytest.mark.parametrize("form", ["TraditionalOpenSSL", "OpenSSH"])
+def test_a_key_in_another_form_is_named(form):
+    """Kafka reads PKCS#8 only."""
+    lock: serialization.KeySerializationEncryption
+    lock = serialization.BestAvailableEncryption(b"secret")
+    if form == "OpenSSH":
+        lock = serialization.NoEncryption()
+    form = getattr(serialization.PrivateFormat, form)
+    text = KEY.private_bytes(serialization.Encoding.PEM, form, lock).decode()
+    chain = CHAIN[0].public_bytes(serialization.Encoding.PEM).decode()
+    values = {"ssl.keystore.key": text, "ssl.keystore.certificate.chain": chain}
+    with pytest.raises(StoreError, match="convert it to PKCS#8"):
+        read_key({**values, "ssl.key.password": "secret"})
 
 
 def test_a_key_of_another_certificate_is_refused():

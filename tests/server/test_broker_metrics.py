@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 from controller.cluster import SESSION_MS, Cluster
+from narrow import as_any
 from quorate.metadata.loader import Loader, LogBatch
 from quorate.replica.state_machine import Now
 from quorate.server.broker_metrics import BROKER_METRICS
@@ -18,7 +19,7 @@ def scrape(cluster, is_active=True):
         is_active=is_active,
     )
     scene = SimpleNamespace(controller=controller, now=Now(cluster.now_ms, 0))
-    return {metric.attribute: metric.read(scene) for metric in BROKER_METRICS}
+    return {metric.attribute: metric.read(as_any(scene)) for metric in BROKER_METRICS}
 
 
 def test_brokers_topics_and_partitions_are_counted():
@@ -57,7 +58,9 @@ def elections(cluster):
         assert cluster.head.commit(values) is not None
     assert cluster.head.elections == standby.elections
     scene = SimpleNamespace(controller=SimpleNamespace(elections=standby.elections))
-    found = {m.attribute: m.read(scene) for m in CONTROLLER_METRICS if "Election" in m.attribute}
+    found = {
+        m.attribute: m.read(as_any(scene)) for m in CONTROLLER_METRICS if "Election" in m.attribute
+    }
     return (
         found["UncleanLeaderElectionsPerSec"],
         found["ElectionFromEligibleLeaderReplicasPerSec"],

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from quorate.base.errors import QuorateError
-from quorate.config.node_config import load_config
+from quorate.config.node_file import load_config
 from quorate.controller.connection_rates import Admission
 from quorate.server.app import limits
 from quorate.server.limits import ConnectionLimits
@@ -393,7 +393,9 @@ def test_throttled_connections_take_turns_during_a_flood():
 
     async def run():
         taken = 0
-        async with Server(room=lambda: len(server.frames) - taken < 2) as server:
+        server = Server()
+        server.room = lambda: len(server.frames) - taken < 2
+        async with server:
             flood = [(await server.connect())[1] for _ in range(3)]
             for number, writer in enumerate(flood):
                 writer.write(b"".join(frame(b"%d" % number) for _ in range(40)))

@@ -189,7 +189,7 @@ def test_the_state_is_one_of_kafkas(measured):
         metrics = measured.scrape(node)
         values = {name: metrics[RAFT + "current_state", name] for name in STATES}
         assert sum(values.values()) == 1
-        return max(values, key=values.get)
+        return max(values, key=values.__getitem__)
 
     assert (state(leader), state(other)) == ("leader", "follower")
     world.cut = {lonely.node_id}

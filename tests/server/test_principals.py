@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from quorate.config.node_config import ConfigError, load_config
+from quorate.config.node_file import load_config
+from quorate.config.settings import ConfigError
 from quorate.config.unsupported import check_servable
 from quorate.server.limits import ConnectionLimits
 from quorate.server.listener import Acceptor

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from quorate.config.node_config import load_config
+from quorate.config.node_file import load_config
 from quorate.server.sockets import ListenError, bind
 
 

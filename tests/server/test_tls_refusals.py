@@ -6,6 +6,7 @@ import functools
 import logging
 import re
 import socket
+import ssl
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -27,6 +28,7 @@ from quorate.server.logs import RateLimitedLog
 from quorate.server.peer_connection import PeerRequest
 from quorate.server.peers import Peer
 from quorate.server.tls_transport import TlsTransport
+from quorate.wire.messages import ApiVersionsRequest
 from server.tls_listener import Listener
 
 NOW = datetime.now(UTC)
@@ -188,7 +190,9 @@ async def fail_as_peer(port, values):
         if not failed.done():
             failed.set_result(why)
 
-    peer.send(PeerRequest(55, lambda version: None, lambda message: None, fail, 20_000))
+    peer.send(
+        PeerRequest(55, lambda version: ApiVersionsRequest(), lambda message: None, fail, 20_000)
+    )
     try:
         await asyncio.wait_for(failed, 10)
     finally:
@@ -268,6 +272,42 @@ def test_a_silent_node_and_half_a_handshake(caplog):
         with socket.create_connection(listener.address, 5) as raw:
             raw.sendall(half)
         logged(caplog, "the connection was closed during the TLS handshake")
+
+
+def unreadable(part, other):
+    """The key and the certificate of a node, with other bytes at the first place of `part`."""
+    key, begin, body = AUTHORITY.issue("node", ["localhost"], NOW, 10).partition(b"-----BEGIN CERT")
+    data = ssl.PEM_cert_to_DER_cert((begin + body).decode())
+    assert part in data
+    return key + ssl.DER_cert_to_PEM_cert(data.replace(part, other, 1)).encode()
+
+
+@pytest.mark.parametrize(
+    ("part", "other"),
+    [
+        pytest.param("a003020102", "a003020122", id="the version"),
+        pytest.param("06035504030c", "060355040308", id="the kind of the issuer's name"),
+    ],
+)
+@pytest.mark.parametrize("host", ["localhost", "elsewhere"])
+def test_a_certificate_that_cannot_be_read_is_refused_in_one_line(tmp_path, part, other, host):
+    """OpenSSL takes bytes that the library for certificates does not."""
+    path = tmp_path / "node.pem"
+    path.write_bytes(unreadable(bytes.fromhex(part), bytes.fromhex(other)))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    there, here, back = ssl.MemoryBIO(), ssl.MemoryBIO(), ssl.MemoryBIO()
+    node = context.wrap_bio(here, there, server_side=True)
+    tool = client_context(client()).wrap_bio(there, back, server_hostname=host)
+    with contextlib.suppress(ssl.SSLWantReadError):
+        tool.do_handshake()
+    here.write(back.read())
+    with contextlib.suppress(ssl.SSLWantReadError):
+        node.do_handshake()
+    with pytest.raises(ssl.SSLCertVerificationError) as refused:
+        tool.do_handshake()
+    text = explain(refused.value, tool)
+    assert re.fullmatch(r"TLS, refused here: [^\n]+ \[the certificate cannot be read\]", text)
 
 
 def test_names_of_the_other_side_cannot_forge_lines():

@@ -25,9 +25,8 @@ from quorate.metadata.image import (
 from quorate.metadata.loader import Provenance, Published
 from quorate.raft.values import ControlState, LeaderChange, Voter
 from quorate.shell.commands import ShellState, complete, run
-from quorate.shell.differences import differences
 from quorate.shell.image_tree import ControlView, MetadataView, root
-from quorate.shell.nodes import Redaction
+from quorate.shell.nodes import Redaction, differences
 
 A = uuid_from_text("4c9z-gOMQfmRn6aeQqXmzA")
 B = uuid_from_text("NB9CubACuqb8bQns5T_zhw")

@@ -57,14 +57,14 @@ def audit(monkeypatch, capfd):
 def test_sound_replicas_are_exit_code_0(audit):
     code, out, err = audit(DATA / "e-truncated")
     assert (code, err) == (0, "")
-    assert "committed up to offset 363, epoch 6" in out
+    assert "committed up to offset 362 (inclusive), epoch 6" in out
     assert out.endswith("all replicas are sound\n")
 
 
 def test_an_uncommitted_tail_is_reported_and_is_no_failure(audit):
     code, out, _ = audit(DATA / "d-divergent")
     assert code == 0
-    assert "node 4: uncommitted-tail (offsets 228 to 317)" in out
+    assert "node 4: uncommitted-tail (offsets 228 to 316, inclusive)" in out
     assert "divergent uncommitted tail: the offsets 307 to 316 of epoch 4" in out
     assert out.endswith("6 sound, 1 uncommitted-tail\n")
 
@@ -84,8 +84,14 @@ def test_damage_is_exit_code_1(audit, tmp_path):
 @pytest.mark.parametrize(
     ("first", "line"),
     [
-        (1, "committed up to offset 1, epoch 1; from offset 1 on the replicas contradict"),
-        (3, "committed up to offset 3, epoch 1; from offset 3 on the replicas contradict"),
+        (
+            1,
+            "committed up to offset 0 (inclusive), epoch 1; from offset 1 on the replicas contradict",
+        ),
+        (
+            3,
+            "committed up to offset 2 (inclusive), epoch 1; from offset 3 on the replicas contradict",
+        ),
     ],
 )
 def test_the_committed_end_is_not_above_the_first_contradiction(audit, tmp_path, first, line):
@@ -103,7 +109,7 @@ def test_an_archive_that_is_cut_off_has_a_verdict_and_the_others_are_audited(aud
     cluster = copy_of("e-truncated", tmp_path)
     archive = cluster / name
     format, _, packed = name.partition(".")[2].partition(".")
-    shutil.make_archive(cluster / "node2", f"{packed}{format}", cluster / "node2")
+    shutil.make_archive(str(cluster / "node2"), f"{packed}{format}", cluster / "node2")
     shutil.rmtree(cluster / "node2")
     archive.write_bytes(archive.read_bytes()[:3000])
     code, out, err = audit(cluster)
@@ -111,9 +117,11 @@ def test_an_archive_that_is_cut_off_has_a_verdict_and_the_others_are_audited(aud
     assert f"unknown node: damaged (no log) {archive}" in out
     assert f"damage (archive): {archive} is not a sound archive: " in out
     assert f"[{archive}, byte 3000]. What follows in the archive was not audited. Copy" in out
-    assert "committed up to offset 363, epoch 6" in out
+    assert "committed up to offset 362 (inclusive), epoch 6" in out
     kept = not name.endswith("tar")  # the log's beginning stands before the cut
-    begun = re.search(rf"damaged \(offsets 0 to \d\d\) {archive}!__cluster_metadata-0", out)
+    begun = re.search(
+        rf"damaged \(offsets 0 to \d\d, inclusive\) {archive}!__cluster_metadata-0", out
+    )
     assert (begun is not None) == kept
     assert out.endswith(f"{1 + kept} damaged, 6 sound\n")
     code, out, err = audit(cluster, "--fail-fast")
@@ -124,7 +132,7 @@ def test_an_archive_that_is_cut_off_has_a_verdict_and_the_others_are_audited(aud
 
 def test_a_side_file_that_cannot_be_unpacked_is_damage_of_its_replica(audit, tmp_path):
     cluster = copy_of("d-divergent", tmp_path)
-    archive = Path(shutil.make_archive(cluster / "node2", "zip", cluster / "node2"))
+    archive = Path(shutil.make_archive(str(cluster / "node2"), "zip", cluster / "node2"))
     shutil.rmtree(cluster / "node2")
     with zipfile.ZipFile(archive) as opened:
         names = [name for name in opened.namelist() if name.endswith("quorum-state")]

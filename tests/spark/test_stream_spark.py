@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -173,7 +174,7 @@ def test_a_cluster_that_stops_answering_in_a_run_is_reported(spark, quorum, othe
     )
     (silent,) = summary.silent
     assert summary.bad and summary.records > 0
-    assert f"cluster {other.cluster_id} stopped answering: ingested up to offset 0 of" in silent
+    assert f"cluster {other.cluster_id} stopped answering: offsets 0 to " in silent
     node.start()
     other.leader()
     assert (
@@ -202,7 +203,7 @@ def test_a_cluster_that_is_silent_at_the_end_of_a_job_is_reported(spark, quorum,
             node.start()
 
     node.kill()
-    words = {"table_format": "parquet", "every_s": 0.5}
+    words: dict[str, Any] = {"table_format": "parquet", "every_s": 0.5}
     summary = follow_clusters(
         spark,
         both(quorum, other),

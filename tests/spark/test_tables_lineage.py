@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.spark.tables.ingest import _wanted_snapshots
+from quorate.spark.tables.bronze_run import wanted_snapshots
 from quorate.spark.tables.lineage import (
     CHUNK,
     EpochGroup,
@@ -135,7 +135,7 @@ def test_a_limited_stream_keeps_the_snapshot_that_it_is_shown_but_once():
     snapshot = SnapshotFile("c", 35, 1, "n1/00000000000000000035-0000000001.checkpoint")
     survey = InputSurvey({"c": groups("n1", (1, 20, 30))}, [snapshot])
     empty = SimpleNamespace(files=lambda table: [])
-    assert _wanted_snapshots(empty, survey, {}, {"c": [(20, 30)]}) == [snapshot]
+    assert wanted_snapshots(empty, survey, {}, {"c": [(20, 30)]}) == [snapshot]
 
 
 ranges = st.lists(

@@ -23,6 +23,7 @@ from quorate.spark.tables.files import (
     TableWriter,
     arrow_rows,
     file_name,
+    named_by,
     open_root,
     read_file,
     safe_name,
@@ -424,6 +425,7 @@ def test_names_of_folders_are_safe_and_unlike():
     odd = ["GE6zr551RxiE7UFxeHzOVQ", "a/b", "a.b", "..", "", "a b", "ü", "~2f~"]
     assert safe_name(odd[0]) == odd[0]
     assert len({safe_name(name) for name in odd}) == len(odd)
+    assert [named_by(safe_name(name)) for name in odd] == odd
     assert all(
         "/" not in safe_name(name) and safe_name(name) not in ("", ".", "..") for name in odd
     )

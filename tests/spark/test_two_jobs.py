@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from quorate.spark.jobs.compact import compact_warehouse
 from quorate.spark.jobs.repair import repair_warehouse
 from quorate.spark.tables.control import ClusterProgress, load_progress
 from quorate.spark.tables.delta import DeltaStore
-from quorate.spark.tables.files import TableWriter, file_name, read_file, run_of
+from quorate.spark.tables.files import TableWriter, file_name, read_file, run_of, safe_name
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.layout import TABLES
@@ -47,7 +48,8 @@ END = 4
 def add_rows(
     store: TableStore, plan: RunPlan, table: str, cluster: str, offsets: Iterable[int]
 ) -> None:
-    writer = TableWriter(store.root, table, f"{cluster}/{file_name('0', plan.run)}", store.hidden)
+    path = f"{safe_name(cluster)}/{file_name('0', plan.run)}"
+    writer = TableWriter(store.root, table, path, store.hidden)
     for offset in offsets:
         cells = {
             "cluster_id": cluster,
@@ -272,7 +274,7 @@ def test_a_commit_whose_answer_is_lost_counts(tmp_path, monkeypatch):
 
     store, write = DeltaStore(str(tmp_path / "home")), deltalake.write_deltalake
 
-    def lost(*args: object, **words: object) -> None:
+    def lost(*args: Any, **words: Any) -> None:
         write(*args, **words)
         raise OSError("connection reset")
 
@@ -284,13 +286,14 @@ def test_a_commit_whose_answer_is_lost_counts(tmp_path, monkeypatch):
     check(store)
 
 
-def test_a_report_of_old_findings_is_refused(tmp_path):
+@pytest.mark.parametrize("name", ["a", "a@2023-04-05-a244fd75"])
+def test_a_report_of_old_findings_is_refused(tmp_path, name):
     store = open_store(str(tmp_path / "home"), "parquet")
-    read = read_version(store, ["a"])
+    read = read_version(store, [name])
     list(takes("b")(store))
     check_version(read)
-    list(takes("a")(store))
-    with pytest.raises(ConcurrentRunError, match=r"changed cluster a \(run 3, bronze\)"):
+    list(takes(name)(store))
+    with pytest.raises(ConcurrentRunError, match=rf"changed cluster {name} \(run 3, bronze\)"):
         check_version(read)
 
 
@@ -328,13 +331,14 @@ def rows_by_table(store: TableStore, cluster: str = DYNAMIC) -> dict[str, list[s
     ],
 )
 def test_real_jobs_between_the_commits_of_an_ingest(spark, tmp_path, monkeypatch, other, quiet):
-    home, commit, seen, busy = str(tmp_path / "home"), DeltaStore.commit, [], []
+    home, commit, seen = str(tmp_path / "home"), DeltaStore.commit, []
+    busy: list[str] = []
 
     def between(store: DeltaStore, plan: RunPlan) -> None:
         if not busy and (plan.job, other) not in seen:
             seen.append((plan.job, other))
             if plan.job != "bronze" or not other.startswith(("compact", "repair")):
-                busy.append(True)  # these need a warehouse
+                busy.append(other)  # these need a warehouse
                 OTHER_JOBS[other](spark, home)
                 busy.clear()
         commit(store, plan)

@@ -15,11 +15,15 @@ from random import Random
 import pytest
 
 from quorate.base.ids import OffsetAndEpoch
+from quorate.formats.files import PARTITION_DIRECTORY, snapshot_name
 from quorate.raft.values import ElectionState
 from quorate.storage.api import CorruptLogError
+from quorate.storage.disk import OsDisk
+from quorate.storage.disk_storage import FileStorage
+from quorate.storage.inspection import InspectedStorage
 from quorate.storage.log import LogOptions
 from quorate.storage.memory import MemoryDisk, MemoryStorage
-from storage.builders import data, leader_change, log_of, write_snapshot
+from storage.builders import data, leader_change, log_of, snapshot_bytes, write_snapshot
 
 OPTIONS = LogOptions(segment_bytes=600, index_interval=150)
 SNAPSHOT = OffsetAndEpoch(8, 1)
@@ -221,3 +225,37 @@ def test_a_lone_voter_without_its_newest_segments_does_not_start():
         assert ".index knows offset" in said
     only_snapshot = dict.fromkeys(LOGS[1:], "miss") | {LOGS[0]: "empty"}
     assert "may be lost" in outcome(harmed(only_snapshot))[0]
+
+
+NODE = LogOptions(needs_vote=True)
+
+
+@pytest.mark.parametrize("left", [(), ("partition.metadata",)])
+def test_an_emptied_directory_of_a_node_is_refused(tmp_path, left):
+    """A lone voter would elect itself again, and give the offsets of what it acknowledged anew."""
+    storage = FileStorage(tmp_path, NODE)
+    storage.open()
+    storage.close()
+    partition = tmp_path / PARTITION_DIRECTORY
+    for file in partition.iterdir():
+        if file.name not in left:
+            file.unlink()
+    for _ in range(2):
+        with pytest.raises(CorruptLogError, match="records that were acknowledged may be lost"):
+            FileStorage(tmp_path, NODE).open()
+        assert {file.name for file in partition.iterdir()} == set(left)
+    with pytest.raises(CorruptLogError, match="records that were acknowledged may be lost"):
+        InspectedStorage(OsDisk(tmp_path), NODE)
+
+
+@pytest.mark.parametrize("is_dynamic", [True, False])
+def test_a_directory_as_it_is_formatted_is_begun(tmp_path, is_dynamic):
+    """With the snapshot of the initial voters, or without the directory of the partition."""
+    if is_dynamic:
+        partition = tmp_path / PARTITION_DIRECTORY
+        partition.mkdir()
+        first = OffsetAndEpoch(0, 0)
+        (partition / snapshot_name(first)).write_bytes(snapshot_bytes(first))
+    storage = FileStorage(tmp_path, NODE)
+    assert storage.open().log.end_offset == 0
+    storage.close()

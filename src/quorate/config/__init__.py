@@ -9,7 +9,8 @@ from quorate.base.lazy import load_lazily
 if TYPE_CHECKING:
     from quorate.config.dynamic_voters import DynamicVoter, VoterError, parse_voter, parse_voters
     from quorate.config.host_port import parse_host_port
-    from quorate.config.node_config import NodeConfig, config_of, load_config, unknown_keys
+    from quorate.config.node_config import NodeConfig
+    from quorate.config.node_file import config_of, load_config, unknown_keys
     from quorate.config.properties_file import read_settings
     from quorate.config.settings import ConfigError, Settings
     from quorate.config.unsupported import check_servable
@@ -19,7 +20,8 @@ else:
         {
             "dynamic_voters": "DynamicVoter VoterError parse_voter parse_voters",
             "host_port": "parse_host_port",
-            "node_config": "NodeConfig config_of load_config unknown_keys",
+            "node_config": "NodeConfig",
+            "node_file": "config_of load_config unknown_keys",
             "properties_file": "read_settings",
             "settings": "ConfigError Settings",
             "unsupported": "check_servable",

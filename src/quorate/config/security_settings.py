@@ -10,12 +10,13 @@ DEFAULT_PRINCIPAL_BUILDER: Final = (
     "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 )
 MAPPING_RULES: Final = "ssl.principal.mapping.rules"
+CLIENT_AUTH: Final = "ssl.client.auth"
 TLS_KEYS: Final = frozenset(
     (
         *("ssl.keystore.location", "ssl.keystore.password", "ssl.keystore.type"),
         *("ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.key.password"),
         *("ssl.truststore.location", "ssl.truststore.password", "ssl.truststore.type"),
-        *("ssl.truststore.certificates", "ssl.client.auth"),
+        *("ssl.truststore.certificates", CLIENT_AUTH),
         *("ssl.endpoint.identification.algorithm", "ssl.enabled.protocols", "ssl.protocol"),
         *("ssl.cipher.suites", MAPPING_RULES, PRINCIPAL_BUILDER),
         *("ssl.provider", "ssl.engine.factory.class", "ssl.secure.random.implementation"),
@@ -41,11 +42,26 @@ def listener_prefix(listener: str) -> str:
     return f"listener.name.{listener.lower()}."
 
 
-def listener_values(file: Mapping[str, str], listener: str) -> dict[str, str]:
-    """The keys of a file as they hold for a listener: `listener.name.<name>.x` goes before `x`."""
+def listener_values(file: Mapping[str, str], listener: str, protocol: str) -> dict[str, str]:
+    """The keys of a file as they hold for a listener: `listener.name.<name>.x` goes before `x`.
+
+    A listener with SASL_SSL takes `ssl.client.auth` with its prefix only (KIP-684).
+    """
     prefix = listener_prefix(listener)
     own = {key[len(prefix) :]: value for key, value in file.items() if key.startswith(prefix)}
-    return {**file, **own}
+    found = {**file, **own}
+    if asks_in_vain(found, listener, protocol):
+        del found[CLIENT_AUTH]
+    return found
+
+
+def asks_in_vain(file: Mapping[str, str], listener: str, protocol: str) -> bool:
+    """Whether `ssl.client.auth` has no effect on the listener."""
+    return (
+        protocol == "SASL_SSL"
+        and CLIENT_AUTH in file
+        and listener_prefix(listener) + CLIENT_AUTH not in file
+    )
 
 
 def dynamic_stores(configs: Mapping[str, str], listener: str) -> dict[str, str]:

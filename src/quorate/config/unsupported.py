@@ -12,9 +12,9 @@ from quorate.config.node_config import (
     POLICIES,
     PRINCIPAL_FUNCTION,
     STANDARD_AUTHORIZER,
-    ConfigError,
     NodeConfig,
 )
+from quorate.config.settings import ConfigError
 
 QUOTA_CALLBACK: Final = "client.quota.callback.class"
 

@@ -8,7 +8,7 @@ Source: `ReplicationControlManager.processBrokerHeartbeat` and `maybeFenceOneSta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterator
 from typing import Final
 
 from quorate.base.errors import ErrorCode
@@ -18,24 +18,27 @@ from quorate.controller.brokers import check_epoch, metadata_version
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.liveness import (
+    ALL_TOPICS,
     UNKNOWN_OFFSET,
     BrokerControl,
     FencingAdvanced,
     FencingEnded,
-    FencingProgress,
     HeartbeatDecided,
     LivenessChange,
+    PartitionCursor,
     SessionExpired,
+    ShutdownAdvanced,
+    ShutdownEnded,
 )
 from quorate.controller.replicas import (
-    fencing_changes,
+    departing_changes,
     in_directory,
     in_parts,
-    in_sync_on,
     leader_and_isr_changes,
-    leaderless,
+    leaderless_places,
+    next_elections,
 )
-from quorate.controller.result import OnException, Result, Steps, WriteOperation
+from quorate.controller.result import OnException, Result, Steps, Turn, WriteOperation
 from quorate.formats.records import BrokerRegistrationChangeRecord
 from quorate.metadata.image import Broker, uuid_sort_key
 from quorate.wire.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -46,10 +49,18 @@ _UNFENCE: Final = -1
 _IN_CONTROLLED_SHUTDOWN: Final = 1
 
 
+_Turns = Generator[Turn, None, list[Message] | None]
+"""The records of a change of state, in turns. Returns those of the last turn; None: another write that
+was decided in between has ended the work."""
+
+
 def _heartbeat(
     head: HeadView, request: BrokerHeartbeatRequest, context: Context
 ) -> Steps[BrokerHeartbeatResponse]:
-    """Checks at once; the changes of many partitions are written in parts."""
+    """Checks at once; the changes of many partitions are written in turns, others in parts.
+
+    A controlled shutdown moves a part of the partitions, and `CONTINUE_SHUTDOWN` the others.
+    """
     image, liveness = head.image, context.liveness
     broker = check_epoch(image, request.broker_id, request.broker_epoch)
     before = liveness.present_state(broker)
@@ -62,58 +73,119 @@ def _heartbeat(
         cluster=image.cluster,
     )
     records: list[Message] = []
-    written: set[type[Message]] = set()
-    if state is not before and not liveness.is_being_fenced(broker.id):
-        transition = _transition(head, broker, state, context)
-        records = yield from in_parts(_noting(transition, written), context)
+    changes: list[LivenessChange] = []
+    is_new = state is not before and not liveness.is_being_fenced(broker.id)
+    moved = PartitionCursor(broker.epoch, ALL_TOPICS)
+    if is_new and state is BrokerControl.CONTROLLED_SHUTDOWN:
+        records, moved = _begin_shutdown(head, broker, context)
+    elif is_new:
+        work = _unfence if state is BrokerControl.UNFENCED else _fence
+        last = yield from work(head, broker, context)
+        if last is None:
+            return _overtaken(head, request, context)
+        records = last
+        if state.is_fenced:
+            changes.append(FencingEnded(broker.id))
+    present = head.image.cluster.brokers[broker.id]
     version = metadata_version(image)
     if version.directory_assignment:
-        failed = _offline(head, broker, request.offline_log_dirs, context)
-        records.extend((yield from in_parts(_noting(failed, written), context)))
+        failed = _offline(head, present, request.offline_log_dirs, context)
+        records.extend((yield from in_parts(failed, context)))
     if version.cordoned_log_dirs:
-        records.extend(_noting(_cordoned(broker, request.cordoned_log_dirs), written))
+        records.extend(_cordoned(present, request.cordoned_log_dirs))
     response = BrokerHeartbeatResponse(
-        is_caught_up=liveness.is_caught_up(broker, request.current_metadata_offset),
+        is_caught_up=liveness.is_caught_up(present, request.current_metadata_offset),
         is_fenced=state.is_fenced,
         should_shut_down=state is BrokerControl.SHUTDOWN_NOW,
     )
     # What the broker has applied counts again from the heartbeat after a change of its registration
     # (`ClusterControlManager.replayRegistrationChange`).
-    is_changed = BrokerRegistrationChangeRecord in written
-    offset = UNKNOWN_OFFSET if is_changed else request.current_metadata_offset
-    decided = HeartbeatDecided(broker.id, state, offset)
-    return Result(records, response, atomic=False, liveness=(decided,))
-
-
-def _noting(records: Iterable[Message], written: set[type[Message]]) -> Iterator[Message]:
-    """The records; `written` gets their types."""
-    for record in records:
-        written.add(type(record))
-        yield record
-
-
-def _transition(
-    head: HeadView, broker: Broker, state: BrokerControl, context: Context
-) -> Iterator[Message]:
-    if state in (BrokerControl.FENCED, BrokerControl.SHUTDOWN_NOW):
-        yield from _fence(head, broker, context)
-    elif state is BrokerControl.UNFENCED:
-        yield _change(broker, fenced=_UNFENCE)
-        yield from leader_and_isr_changes(head.image, leaderless(head), context, to_add=broker.id)
-    else:
-        if not broker.in_controlled_shutdown:
-            yield _change(broker, in_controlled_shutdown=_IN_CONTROLLED_SHUTDOWN)
-        yield from leader_and_isr_changes(
-            head.image, in_sync_on(head, broker.id), context, to_remove=broker.id
-        )
-
-
-def _fence(head: HeadView, broker: Broker, context: Context) -> Iterator[Message]:
-    """The partitions first: a controller that takes over in between fences the broker again."""
-    yield from leader_and_isr_changes(
-        head.image, in_sync_on(head, broker.id), context, to_remove=broker.id
+    is_changed = present is not broker or any(
+        isinstance(record, BrokerRegistrationChangeRecord) for record in records
     )
-    yield _change(broker, fenced=_FENCE)
+    offset = UNKNOWN_OFFSET if is_changed else request.current_metadata_offset
+    is_moving = not moved.is_over or liveness.is_moving(broker.id)
+    changes.append(HeartbeatDecided(broker.id, state, offset, is_moving))
+    if not moved.is_over:
+        changes.append(ShutdownAdvanced(broker.id, moved))
+    return Result(records, response, atomic=False, liveness=tuple(changes))
+
+
+def _overtaken(
+    head: HeadView, request: BrokerHeartbeatRequest, context: Context
+) -> Result[BrokerHeartbeatResponse]:
+    """The response says what the broker is now. A refusal is not possible: records are written."""
+    broker = head.image.cluster.brokers.get(request.broker_id)
+    if broker is None or broker.epoch != request.broker_epoch:
+        return Result((), _heartbeat_failed(request, ErrorCode.STALE_BROKER_EPOCH, None))
+    liveness = context.liveness
+    response = BrokerHeartbeatResponse(
+        is_caught_up=liveness.is_caught_up(broker, request.current_metadata_offset),
+        is_fenced=broker.fenced or liveness.is_being_fenced(broker.id),
+    )
+    return Result((), response)
+
+
+def _unfence(head: HeadView, broker: Broker, context: Context) -> _Turns:
+    """The broker first: every image in between has leaders that are not fenced."""
+    decided = HeartbeatDecided(broker.id, BrokerControl.UNFENCED, UNKNOWN_OFFSET)
+    places = leaderless_places(head)
+    records: list[Message] = [_change(broker, fenced=_UNFENCE)]
+    while True:
+        elections, is_over = next_elections(head, places, context, to_add=broker.id)
+        records.extend(elections)
+        if is_over:
+            return records
+        yield Turn(records, (decided,))
+        is_in_service = _is_in_service(head, broker, context)
+        if not is_in_service or _is_shutting_down(head.image.cluster.brokers[broker.id], context):
+            return None
+        records = []
+
+
+def _begin_shutdown(
+    head: HeadView, broker: Broker, context: Context
+) -> tuple[list[Message], PartitionCursor]:
+    """The first changes of a controlled shutdown, and how far they go.
+
+    The registration comes first: from then on the broker gets no leadership and no place in an ISR. A
+    controller that takes over before the last one begins again with the broker's next heartbeat.
+    """
+    records: list[Message] = []
+    if not broker.in_controlled_shutdown:
+        records.append(_change(broker, in_controlled_shutdown=_IN_CONTROLLED_SHUTDOWN))
+    changes, moved = departing_changes(head, broker.id, PartitionCursor(broker.epoch), context)
+    return records + changes, moved
+
+
+def _is_in_service(head: HeadView, broker: Broker, context: Context) -> bool:
+    """The same incarnation is registered, and neither fenced nor being fenced."""
+    present = head.image.cluster.brokers.get(broker.id)
+    return (
+        present is not None
+        and present.epoch == broker.epoch
+        and not present.fenced
+        and not context.liveness.is_being_fenced(broker.id)
+    )
+
+
+def _is_shutting_down(broker: Broker, context: Context) -> bool:
+    return context.liveness.present_state(broker) is BrokerControl.CONTROLLED_SHUTDOWN
+
+
+def _fence(head: HeadView, broker: Broker, context: Context) -> _Turns:
+    """The partitions first: a controller that takes over in between fences the broker again.
+
+    Where its session expires in between, the periodic task goes on from the same place.
+    """
+    progress: PartitionCursor | None = PartitionCursor(broker.epoch)
+    while progress is not None:
+        records, progress = departing_changes(head, broker.id, progress, context)
+        if progress.is_over:
+            return [*records, _change(broker, fenced=_FENCE)]
+        yield Turn(records, (FencingAdvanced(broker.id, progress),))
+        progress = context.liveness.fencing_of(broker.id)
+    return None
 
 
 def _change(
@@ -186,7 +258,7 @@ def _fence_stale(head: HeadView, request: None, context: Context) -> Result[bool
         if expired is None:
             return Result((), False)
         broker_id, epoch = expired
-        progress = FencingProgress(epoch)
+        progress = PartitionCursor(epoch)
         changes.append(SessionExpired(broker_id, epoch))
     else:
         broker_id, progress = under_way
@@ -197,7 +269,7 @@ def _fence_stale(head: HeadView, request: None, context: Context) -> Result[bool
     if under_way is None:
         text = f"Fencing broker {broker_id} at epoch {epoch}: its session has timed out"
         notes = (Warn(text),)
-    records, progress = fencing_changes(head, broker_id, progress, context)
+    records, progress = departing_changes(head, broker_id, progress, context)
     if progress.is_over:
         records.append(_change(broker, fenced=_FENCE))
         decided = HeartbeatDecided(broker_id, BrokerControl.FENCED, UNKNOWN_OFFSET)
@@ -207,11 +279,37 @@ def _fence_stale(head: HeadView, request: None, context: Context) -> Result[bool
     return Result(records, True, atomic=False, notes=notes, liveness=tuple(changes))
 
 
-def _fencing_failed(request: None, error: ErrorCode, message: str | None) -> bool:
-    """A later turn looks again: the contact is only forgotten for a broker that is fenced."""
+def _task_failed(request: None, error: ErrorCode, message: str | None) -> bool:
+    """A later turn looks again: nothing is forgotten before its records are written."""
     return False
 
 
 FENCE_STALE_BROKER: Final = WriteOperation(
-    "maybeFenceStaleBroker", _fence_stale, _fencing_failed, on_exception=OnException.TRY_AGAIN
+    "maybeFenceStaleBroker", _fence_stale, _task_failed, on_exception=OnException.TRY_AGAIN
+)
+
+
+# -- controlled shutdown -----------------------------------------------------------------------
+def _continue_shutdown(head: HeadView, request: None, context: Context) -> Result[bool]:
+    """Move the next partitions of a broker in a controlled shutdown; other writes come in between.
+
+    The response: there is more to do.
+    """
+    under_way = context.liveness.shutting_down()
+    if under_way is None:
+        return Result((), False)
+    broker_id, progress = under_way
+    broker = head.image.cluster.brokers.get(broker_id)
+    if broker is None or broker.epoch != progress.epoch or broker.fenced:
+        return Result((), True, liveness=(ShutdownEnded(broker_id),))
+    records, progress = departing_changes(head, broker_id, progress, context)
+    change = ShutdownEnded(broker_id) if progress.is_over else ShutdownAdvanced(broker_id, progress)
+    return Result(records, True, atomic=False, liveness=(change,))
+
+
+CONTINUE_SHUTDOWN: Final = WriteOperation(
+    "continueControlledShutdown",
+    _continue_shutdown,
+    _task_failed,
+    on_exception=OnException.TRY_AGAIN,
 )

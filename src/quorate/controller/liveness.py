@@ -51,8 +51,8 @@ class _Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class FencingProgress:
-    """How far the fencing of a broker has come: its partitions are changed in several writes."""
+class PartitionCursor:
+    """How far a broker's partitions are changed: several writes change them."""
 
     epoch: int
     topic_number: int = 0
@@ -62,7 +62,7 @@ class FencingProgress:
 
     @property
     def is_over(self) -> bool:
-        """All partitions are changed: the broker itself comes next."""
+        """All partitions are changed."""
         return self.topic_number >= ALL_TOPICS
 
 
@@ -90,6 +90,8 @@ class HeartbeatDecided:
     broker_id: int
     state: BrokerControl
     metadata_offset: int
+    is_moving: bool = False
+    """Partitions are still to be moved before its controlled shutdown is complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +110,30 @@ class FencingAdvanced:
     """
 
     broker_id: int
-    progress: FencingProgress
+    progress: PartitionCursor
 
 
 @dataclass(frozen=True, slots=True)
 class FencingEnded:
     """The fencing of the broker is over, or is not needed any more."""
+
+    broker_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShutdownAdvanced:
+    """The partitions of the broker, which is in a controlled shutdown, are moved up to here."""
+
+    broker_id: int
+    progress: PartitionCursor
+
+
+@dataclass(frozen=True, slots=True)
+class ShutdownEnded:
+    """All partitions of the broker, which is in a controlled shutdown, are moved.
+
+    The other brokers must apply the last of these records before the broker may end.
+    """
 
     broker_id: int
 
@@ -125,6 +145,8 @@ LivenessChange = (
     | SessionExpired
     | FencingAdvanced
     | FencingEnded
+    | ShutdownAdvanced
+    | ShutdownEnded
 )
 
 
@@ -135,9 +157,15 @@ class BrokerLiveness(Protocol):
 
     def expired(self, now_ms: int) -> tuple[int, int] | None: ...
 
-    def being_fenced(self) -> tuple[int, FencingProgress] | None: ...
+    def being_fenced(self) -> tuple[int, PartitionCursor] | None: ...
 
     def is_being_fenced(self, broker_id: int) -> bool: ...
+
+    def shutting_down(self) -> tuple[int, PartitionCursor] | None: ...
+
+    def is_moving(self, broker_id: int) -> bool: ...
+
+    def fencing_of(self, broker_id: int) -> PartitionCursor | None: ...
 
     def is_caught_up(self, broker: Broker, metadata_offset: int) -> bool: ...
 
@@ -164,8 +192,10 @@ class Liveness:
         self._contacts: dict[tuple[int, int], int] = {}
         """(id, epoch) -> the time of the newest heartbeat, in the order of first contact."""
         self._progress: dict[int, _Progress] = {}
-        self._being_fenced: dict[int, FencingProgress] = {}
+        self._being_fenced: dict[int, PartitionCursor] = {}
         """Brokers that are being fenced, by id, in the order in which they began."""
+        self._moving: dict[int, PartitionCursor] = {}
+        """Brokers in a controlled shutdown whose partitions are still to be moved, the first one first."""
         self._register_offsets: dict[int, int] = {}
         """Broker id -> offset of its RegisterBrokerRecord; it is caught up once it has applied that."""
 
@@ -182,6 +212,7 @@ class Liveness:
         }
         self._progress.clear()
         self._being_fenced.clear()
+        self._moving.clear()
 
     # -- contact --------------------------------------------------------------------------------
     def contact(self, broker_id: int, epoch: int, now_ms: int) -> None:
@@ -209,13 +240,26 @@ class Liveness:
         return at_ms + self._session_timeout_ms < now_ms
 
     # -- fencing -----------------------------------------------------------------------------
-    def being_fenced(self) -> tuple[int, FencingProgress] | None:
+    def being_fenced(self) -> tuple[int, PartitionCursor] | None:
         """The broker that is being fenced, by id, the first one first; None: there is none."""
         return next(iter(self._being_fenced.items()), None)
 
     def is_being_fenced(self, broker_id: int) -> bool:
         """The broker is being fenced."""
         return broker_id in self._being_fenced
+
+    def fencing_of(self, broker_id: int) -> PartitionCursor | None:
+        """How far the fencing of the broker has come; None: it is not being fenced."""
+        return self._being_fenced.get(broker_id)
+
+    # -- controlled shutdown ---------------------------------------------------------------------
+    def shutting_down(self) -> tuple[int, PartitionCursor] | None:
+        """The broker in a controlled shutdown whose partitions are moved next; None: there is none."""
+        return next(iter(self._moving.items()), None)
+
+    def is_moving(self, broker_id: int) -> bool:
+        """The broker is in a controlled shutdown, and partitions of it are still to be moved."""
+        return broker_id in self._moving
 
     # -- changes --------------------------------------------------------------------------------
     def written(self, changes: Iterable[LivenessChange]) -> None:
@@ -232,6 +276,7 @@ class Liveness:
                 # An amended registration, too: progress counts anew, and a controlled shutdown must be
                 # asked for again.
                 self._progress[broker_id] = _Progress()
+                self._moving.pop(broker_id, None)
                 self._register_offsets[broker_id] = _NOT_COMMITTED
             case HeartbeatDecided():
                 self._heartbeat_decided(change)
@@ -239,6 +284,11 @@ class Liveness:
                 self._contacts.pop((broker_id, epoch), None)
             case FencingAdvanced(progress=progress):
                 self._being_fenced[broker_id] = progress
+                self._moving.pop(broker_id, None)
+            case ShutdownAdvanced(progress=progress):
+                self._moving[broker_id] = progress
+            case ShutdownEnded():
+                self._moving.pop(broker_id, None)
             case BrokerUnregistered():
                 self._forget(broker_id)
                 self._register_offsets.pop(broker_id, None)
@@ -248,6 +298,7 @@ class Liveness:
     def _forget(self, broker_id: int) -> None:
         self._progress.pop(broker_id, None)
         self._being_fenced.pop(broker_id, None)
+        self._moving.pop(broker_id, None)
 
     def committed(self, changes: Iterable[LivenessChange], last_offset: int) -> None:
         """The records of the decision are committed.
@@ -260,7 +311,7 @@ class Liveness:
             if isinstance(change, BrokerRegistered):
                 if broker_id in self._register_offsets:  # no later decision has removed the broker
                     self._register_offsets[broker_id] = last_offset
-            elif _begins_shutdown(change):
+            elif _completes_shutdown(change):
                 progress = self._progress.get(broker_id)
                 if progress is not None and progress.shutdown_offset == _NOT_COMMITTED:
                     progress.shutdown_offset = last_offset
@@ -271,6 +322,7 @@ class Liveness:
         progress.metadata_offset = change.metadata_offset
         if change.state.is_fenced:
             progress.shutdown_offset = NO_SHUTDOWN
+            self._moving.pop(change.broker_id, None)
         elif _begins_shutdown(change) and progress.shutdown_offset == NO_SHUTDOWN:
             progress.shutdown_offset = _NOT_COMMITTED
 
@@ -344,3 +396,12 @@ def _begins_shutdown(change: LivenessChange) -> bool:
     if not isinstance(change, HeartbeatDecided):
         return False
     return change.state is BrokerControl.CONTROLLED_SHUTDOWN
+
+
+def _completes_shutdown(change: LivenessChange) -> bool:
+    """Tell whether all partitions of the broker are moved with these records."""
+    if isinstance(change, ShutdownEnded):
+        return True
+    return (
+        isinstance(change, HeartbeatDecided) and _begins_shutdown(change) and not change.is_moving
+    )

@@ -14,7 +14,7 @@ from quorate.base.ids import Uuid
 from quorate.controller.configs_in_force import ConfigsInForce
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
-from quorate.controller.liveness import ALL_TOPICS, FencingProgress
+from quorate.controller.liveness import ALL_TOPICS, PartitionCursor
 from quorate.controller.partition_changes import (
     Election,
     PartitionRules,
@@ -91,10 +91,10 @@ def in_parts(records: Iterable[Message], context: Context) -> Generator[Part, No
     return part
 
 
-def fencing_changes(
-    head: HeadView, broker_id: int, progress: FencingProgress, context: Context
-) -> tuple[list[Message], FencingProgress]:
-    """The next partition changes of a broker that is being fenced, and where they end.
+def departing_changes(
+    head: HeadView, broker_id: int, progress: PartitionCursor, context: Context
+) -> tuple[list[Message], PartitionCursor]:
+    """The next partition changes of a broker that is fenced or shuts down, and where they end.
 
     Between two calls other writes are decided, so the broker must not get into an ISR meanwhile.
     """
@@ -104,8 +104,8 @@ def fencing_changes(
 
 
 def _next_in_sync(
-    head: HeadView, broker_id: int, progress: FencingProgress, most: int
-) -> tuple[list[PlacedPartition], FencingProgress]:
+    head: HeadView, broker_id: int, progress: PartitionCursor, most: int
+) -> tuple[list[PlacedPartition], PartitionCursor]:
     """The next partitions that have the broker in their ISR, and where they end."""
     places: list[PlacedPartition] = []
     seen = 0
@@ -117,11 +117,47 @@ def _next_in_sync(
                 continue
             seen += 1
             if len(places) == most or seen > _SEEN * most:
-                return places, FencingProgress(progress.epoch, number, partition_id)
+                return places, PartitionCursor(progress.epoch, number, partition_id)
             partition = topic.partitions[partition_id]
             if broker_id in partition.isr:
                 places.append(PlacedPartition(topic, partition_id, partition))
-    return places, FencingProgress(progress.epoch, ALL_TOPICS)
+    return places, PartitionCursor(progress.epoch, ALL_TOPICS)
+
+
+def leaderless_places(head: HeadView) -> Iterator[tuple[Uuid, int]]:
+    """(topic id, partition id) of the topics that now have a partition without a leader."""
+    for topic_id in head.index.leaderless_topics():
+        topic = head.image.topics.by_id.get(topic_id)
+        for partition_id in () if topic is None else topic.partitions:
+            yield topic_id, partition_id
+
+
+def next_elections(
+    head: HeadView, places: Iterator[tuple[Uuid, int]], context: Context, *, to_add: int
+) -> tuple[list[Message], bool]:
+    """The elections of the next partitions without a leader; True: there are no more.
+
+    Between two calls other writes are decided: only what is still without a leader gets one.
+    """
+    most = context.config.part_records
+    topics = head.image.topics.by_id
+    found: list[PlacedPartition] = []
+    is_over = False
+    for _ in range(_SEEN * most):
+        place = next(places, None)
+        if place is None:
+            is_over = True
+            break
+        topic_id, partition_id = place
+        topic = topics.get(topic_id)
+        partition = None if topic is None else topic.partitions.get(partition_id)
+        if topic is None or partition is None or partition.leader != NO_LEADER:
+            continue
+        found.append(PlacedPartition(topic, partition_id, partition))
+        if len(found) == most:
+            break
+    changes = leader_and_isr_changes(head.image, found, context, to_add=to_add)
+    return list(changes), is_over
 
 
 def rules_for(

@@ -13,7 +13,8 @@ from quorate.base.errors import QuorateError
 from quorate.base.ids import ReplicaKey, Uuid, uuid_to_text
 from quorate.config.dynamic_voters import DynamicVoter
 from quorate.config.monitoring_settings import METRICS_LISTENER
-from quorate.config.node_config import NodeConfig, config_of, unknown_keys
+from quorate.config.node_config import NodeConfig
+from quorate.config.node_file import config_of, unknown_keys
 from quorate.config.settings import Settings
 from quorate.embed.arguments import (
     address_for_others,

@@ -19,7 +19,7 @@ from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import Address, ReplicaKey, Uuid, uuid_to_text
 from quorate.client.connection import ClientError, Connection
 from quorate.config.dynamic_voters import DynamicVoter
-from quorate.config.node_config import load_config
+from quorate.config.node_file import load_config
 from quorate.formats.metadata_records import ClientQuotaRecord
 from quorate.formats.records import decode_record
 from quorate.log_dirs import FormatRequest, formatter

@@ -14,35 +14,30 @@ from typing import Any, Final
 
 from quorate.base.errors import ErrorCode
 from quorate.controller import features, reassignments
-from quorate.controller.acls import CREATE_ACLS, DELETE_ACLS, describe_acls
+from quorate.controller.acls import CREATE_ACLS, DELETE_ACLS
 from quorate.controller.brokers import BROKER_REGISTRATION, UNREGISTER_BROKER
-from quorate.controller.config_reads import describe_configs, list_config_resources
 from quorate.controller.configs import (
     ALTER_CONFIGS,
     INCREMENTAL_ALTER_CONFIGS,
-    IncrementalAlterConfigs,
 )
 from quorate.controller.context import ControllerConfig
 from quorate.controller.delegation_tokens import (
     CREATE_DELEGATION_TOKEN,
     EXPIRE_DELEGATION_TOKEN,
     RENEW_DELEGATION_TOKEN,
-    describe_tokens,
 )
 from quorate.controller.directories import ASSIGN_REPLICAS_TO_DIRS
 from quorate.controller.elections import ELECT_LEADERS
 from quorate.controller.heartbeats import BROKER_HEARTBEAT
 from quorate.controller.isr import ALTER_PARTITION
-from quorate.controller.liveness import Liveness
 from quorate.controller.new_partitions import CREATE_PARTITIONS
 from quorate.controller.producer_ids import ALLOCATE_PRODUCER_IDS
 from quorate.controller.quota_reads import describe_quotas
 from quorate.controller.quotas import ALTER_CLIENT_QUOTAS
 from quorate.controller.registration import CONTROLLER_REGISTRATION, UNREGISTER_CONTROLLER
-from quorate.controller.result import ApiError, WriteOperation
+from quorate.controller.result import WriteOperation
 from quorate.controller.scram_credentials import ALTER_USER_SCRAM_CREDENTIALS, describe_scram
 from quorate.controller.topic_deletion import DELETE_TOPICS
-from quorate.controller.topic_reads import describe_topic_partitions
 from quorate.controller.topics import CREATE_TOPICS
 from quorate.metadata.image import Image
 from quorate.node.api_row import (
@@ -65,23 +60,21 @@ from quorate.node.api_row import (
     topic_rule,
 )
 from quorate.node.describe import ask_core, describe_cluster, describe_quorum
-from quorate.node.loggers import change_loggers
+from quorate.node.read_handlers import (
+    change_loggers,
+    describe_acls,
+    describe_configs,
+    describe_tokens,
+    describe_topic_partitions,
+    list_config_resources,
+    record_contact,
+)
 from quorate.node.request_context import NodeView
 from quorate.node.requests import ENVELOPE, Call
 from quorate.security.acl import AclOperation, AclResource
-from quorate.security.authorizer import CLUSTER_NAME
 from quorate.wire.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
-    BrokerHeartbeatRequest,
-    DescribeAclsRequest,
-    DescribeAclsResponse,
-    DescribeConfigsRequest,
-    DescribeDelegationTokenRequest,
-    DescribeDelegationTokenResponse,
-    DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsResponse,
-    ListConfigResourcesRequest,
     ListPartitionReassignmentsRequest,
     SaslAuthenticateResponse,
     SaslHandshakeResponse,
@@ -236,94 +229,20 @@ def denied(row: ApiRow, call: Call) -> Message:
     return response
 
 
-def _describe_acls(host: NodeView, call: Call) -> Message:
-    message = call.message
-    assert isinstance(message, DescribeAclsRequest)
-    if not host.has_authorizer:
-        return DescribeAclsResponse(
-            error_code=ErrorCode.SECURITY_DISABLED,
-            error_message="No Authorizer is configured on the broker",
-        )
-    return describe_acls(host.image, message)
-
-
-def _record_contact(liveness: Liveness, request: BrokerHeartbeatRequest, now_ms: int) -> None:
-    """A heartbeat counts as contact when it arrives: the queue may be long."""
-    liveness.contact(request.broker_id, request.broker_epoch, now_ms)
-
-
-def _change_loggers(host: NodeView, call: Call) -> IncrementalAlterConfigs:
-    is_allowed = host.may(call, AclOperation.CLUSTER_ACTION, AclResource.CLUSTER, CLUSTER_NAME)
-    return change_loggers(host.loggers, host.node_id, call.message, is_allowed=is_allowed)
-
-
-def _describe_configs(host: NodeView, call: Call) -> Message:
-    message = call.message
-    assert isinstance(message, DescribeConfigsRequest)
-
-    def may(resource: AclResource, name: str) -> bool:
-        return host.may(call, AclOperation.DESCRIBE_CONFIGS, resource, name)
-
-    return describe_configs(host.image, message, host.configs, host.loggers.levels(), may)
-
-
-def _describe_topic_partitions(host: NodeView, call: Call) -> Message:
-    message = call.message
-    assert isinstance(message, DescribeTopicPartitionsRequest)
-
-    def may(name: str) -> bool:
-        return host.may(call, AclOperation.DESCRIBE, AclResource.TOPIC, name)
-
-    try:
-        return describe_topic_partitions(host.image, message, may)
-    except ApiError as error:
-        return _failed_topics(message, error)
-
-
-def _failed_topics(
-    request: DescribeTopicPartitionsRequest, error: ApiError
-) -> DescribeTopicPartitionsResponse:
-    """The response has no error of its own: each topic has one (`getErrorResponse`)."""
-    topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
-    return DescribeTopicPartitionsResponse(
-        topics=[topic(name=each.name, error_code=error.error) for each in request.topics]
-    )
-
-
-def _describe_tokens(host: NodeView, call: Call) -> Message:
-    """Kafka's controllers do not serve it; KIP-919 names it."""
-    message = call.message
-    assert isinstance(message, DescribeDelegationTokenRequest)
-    if not host.may_use_tokens(call):
-        error = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-        return DescribeDelegationTokenResponse(error_code=error)
-
-    def may(operation: AclOperation, resource: AclResource, name: str) -> bool:
-        return host.may(call, operation, resource, name)
-
-    return describe_tokens(host.image, message, host.tokens, call.principal, may)
-
-
-def _list_config_resources(host: NodeView, call: Call) -> Message:
-    message = call.message
-    assert isinstance(message, ListConfigResourcesRequest)
-    return list_config_resources(host.image, message, call.request.version)
-
-
 ROWS: Final[tuple[ApiRow, ...]] = (
     _raft(1, "Fetch", carries_data=True),
     ApiRow(17, "SaslHandshake", Kind.CONNECTION, _sasl_handshake, None, SMALL_REQUEST_BYTES, None),
     ApiRow(18, "ApiVersions", Kind.CONNECTION, _api_versions, None, SMALL_REQUEST_BYTES, None),
     _write(19, CREATE_TOPICS, topic_rule(AclOperation.CREATE), BULK_REQUEST_BYTES, strict_since=6),
     _write(20, DELETE_TOPICS, topic_rule(AclOperation.DELETE), BULK_REQUEST_BYTES, strict_since=5),
-    ApiRow(29, "DescribeAcls", Kind.READ, _describe_acls, None, SMALL_REQUEST_BYTES, DESCRIBE),
+    ApiRow(29, "DescribeAcls", Kind.READ, describe_acls, None, SMALL_REQUEST_BYTES, DESCRIBE),
     _write(30, CREATE_ACLS, ALTER, BULK_REQUEST_BYTES),
     _write(31, DELETE_ACLS, ALTER, BULK_REQUEST_BYTES),
     ApiRow(
         32,
         "DescribeConfigs",
         Kind.READ,
-        _describe_configs,
+        describe_configs,
         None,
         SMALL_REQUEST_BYTES,  # an answer is a hundred times its request, and is made at once
         DESCRIBE_THEIR_CONFIGS,
@@ -348,7 +267,7 @@ ROWS: Final[tuple[ApiRow, ...]] = (
         41,
         "DescribeDelegationToken",
         Kind.READ,
-        _describe_tokens,
+        describe_tokens,
         None,
         SMALL_REQUEST_BYTES,
         AclRule(AclOperation.DESCRIBE, AclResource.DELEGATION_TOKEN),
@@ -359,7 +278,7 @@ ROWS: Final[tuple[ApiRow, ...]] = (
         INCREMENTAL_ALTER_CONFIGS,
         ALTER_THEIR_CONFIGS,
         BULK_REQUEST_BYTES,
-        prepare=_change_loggers,
+        prepare=change_loggers,
     ),
     _write(45, reassignments.ALTER_PARTITION_REASSIGNMENTS, ALTER, BULK_REQUEST_BYTES),
     _read(
@@ -407,7 +326,7 @@ ROWS: Final[tuple[ApiRow, ...]] = (
         BROKER_HEARTBEAT,
         CLUSTER_ACTION,
         SMALL_REQUEST_BYTES,
-        on_arrival=_record_contact,
+        on_arrival=record_contact,
         timeout_ms=lambda config: config.heartbeat_interval_ms // 2,
         forwardable=False,
         audit=Audit.ROUTINE,
@@ -428,7 +347,7 @@ ROWS: Final[tuple[ApiRow, ...]] = (
         74,
         "ListConfigResources",
         Kind.READ,
-        _list_config_resources,
+        list_config_resources,
         None,
         SMALL_REQUEST_BYTES,
         DESCRIBE_ALL_CONFIGS,
@@ -437,7 +356,7 @@ ROWS: Final[tuple[ApiRow, ...]] = (
         75,
         "DescribeTopicPartitions",
         Kind.READ,
-        _describe_topic_partitions,
+        describe_topic_partitions,
         None,
         BULK_REQUEST_BYTES,
         topic_rule(AclOperation.DESCRIBE),

@@ -16,6 +16,7 @@ from quorate.controller.activation import Bootstrap
 from quorate.controller.context import Context, ControllerConfig, Rng
 from quorate.controller.counts import ControllerCounts
 from quorate.controller.head import Head
+from quorate.controller.heartbeats import CONTINUE_SHUTDOWN
 from quorate.controller.liveness import Liveness
 from quorate.controller.partition_index import PartitionIndex
 from quorate.controller.result import WriteOperation
@@ -238,6 +239,8 @@ class ControllerNode(ReplicaView):
         if not writes.is_active:
             self._own_writes.follow()
         elif not writes.is_deciding:
+            if self.liveness.shutting_down() is not None:
+                self._own_writes.hurry(CONTINUE_SHUTDOWN, now_ms)
             for operation, request in self._own_writes.due(now_ms, writes.head.image):
                 writes.add(operation, request, None, now_ms)
 

@@ -3,8 +3,9 @@
 1. On activation: the activation records, before any other write (`CompleteActivationEvent`).
 2. Its own registration, while the head image lacks this incarnation (KIP-919).
 3. A NoOpRecord every `metadata.max.idle.interval.ms` (KIP-835).
-4. Periodic tasks (`PeriodicTaskControlManager`): fencing of brokers without contact, preferred and
-   unclean elections, removal of expired delegation tokens. A task that has more to do runs again at once.
+4. Periodic tasks (`PeriodicTaskControlManager`): fencing of brokers without contact, the partitions of
+   brokers that shut down, preferred and unclean elections, removal of expired delegation tokens. A task
+   that has more to do runs again at once.
 
 All of them are write operations in the write queue, like those of clients.
 """
@@ -18,7 +19,7 @@ from quorate.controller.activation import ACTIVATION, NO_OP, Bootstrap
 from quorate.controller.context import ControllerConfig
 from quorate.controller.delegation_tokens import EXPIRE_DELEGATION_TOKENS
 from quorate.controller.elections import ELECT_PREFERRED, ELECT_UNCLEAN
-from quorate.controller.heartbeats import FENCE_STALE_BROKER
+from quorate.controller.heartbeats import CONTINUE_SHUTDOWN, FENCE_STALE_BROKER
 from quorate.controller.registration import CONTROLLER_REGISTRATION
 from quorate.controller.result import WriteOperation
 from quorate.metadata.image import Cluster, Image
@@ -26,6 +27,7 @@ from quorate.node.registration import REGISTERED_WITHIN_MS, Registrant
 
 OWN_REASONS: Final[Mapping[WriteOperation[Any, Any], str]] = {
     FENCE_STALE_BROKER: "no heartbeat of the broker within broker.session.timeout.ms",
+    CONTINUE_SHUTDOWN: "the broker shuts down",
     ELECT_PREFERRED: "auto.leader.rebalance.enable: the preferred leader is available",
     ELECT_UNCLEAN: "unclean.leader.election.enable: no replica in sync is available",
     EXPIRE_DELEGATION_TOKENS: "the tokens have expired",
@@ -88,6 +90,12 @@ class OwnWrites:
         if period is not None and self._register_at is not None:
             self._task_at[operation.name] = now_ms + (_AGAIN_MS if again is True else period)
 
+    def hurry(self, task: WriteOperation[Any, Any], now_ms: int) -> None:
+        """Let a periodic task run now, unless it is under way or due soon."""
+        at_ms = self._task_at.get(task.name)
+        if at_ms is not None:
+            self._task_at[task.name] = min(at_ms, now_ms + _AGAIN_MS)
+
     def due(self, now_ms: int, head: Image) -> list[OwnWrite]:
         """Called after each step of an active controller."""
         found: list[OwnWrite] = []
@@ -117,8 +125,10 @@ class OwnWrites:
 
 
 def _periods(config: ControllerConfig) -> dict[WriteOperation[Any, Any], int]:
+    check_ms = max(1, config.session_timeout_ms // _CHECKS_PER_SESSION)
     periods = {
-        FENCE_STALE_BROKER: max(1, config.session_timeout_ms // _CHECKS_PER_SESSION),
+        FENCE_STALE_BROKER: check_ms,
+        CONTINUE_SHUTDOWN: check_ms,
         ELECT_UNCLEAN: config.unclean_election_interval_ms,
     }
     if config.tokens.secret_key is not None:

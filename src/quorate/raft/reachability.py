@@ -133,10 +133,12 @@ def _failed(
         role.probes[flight.to] = probe = EndpointProbe(address, False)
     elif probe.correlation != flight.correlation:
         return  # it was sent to the voter's endpoint before this one
-    last_ms = role.progress.voters[flight.to].last_fetch_ms
-    fetches = last_ms >= 0 and s.now - last_ms < s.config.fetch_timeout_ms
-    # A voter that does not fetch is down, and no endpoint is wrong. Another node at an endpoint that
-    # has not changed is the voter with a new directory, of which the response to it warns.
+    if probe.failed_ms is None:
+        probe.failed_ms = s.now
+    # A voter that does not fetch after a failure is down, and no endpoint is wrong: it may just restart.
+    fetches = role.progress.voters[flight.to].last_fetch_ms > probe.failed_ms
+    # Another node at an endpoint that has not changed is the voter with a new directory, of which the
+    # response to it warns.
     if probe.until_ms is None and (probe.is_moved or (fetches and not is_other)):
         s.warn_sparingly(
             f"silent endpoint {probe.address} of {flight.to}",

@@ -45,3 +45,5 @@ class EndpointProbe:
     correlation: int = -1
     """The last BeginQuorumEpoch to the address; -1 before the first."""
     is_answered: bool = False
+    failed_ms: int | None = None
+    """When the first request to the address failed."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.config.monitoring_settings import CREDENTIALS_FILE, METRICS_PREFIX
-from quorate.config.node_config import ConfigError, NodeConfig
+from quorate.config.node_config import NodeConfig
 from quorate.config.security_settings import (
     MAPPING_RULES,
     TLS_PROTOCOLS,
@@ -18,6 +18,7 @@ from quorate.config.security_settings import (
     listener_prefix,
     listener_values,
 )
+from quorate.config.settings import ConfigError
 from quorate.security.principal import ANONYMOUS, USER, KafkaPrincipal, SslPrincipalMapper
 from quorate.security.tls.contexts import client_context, server_context
 from quorate.security.tls.names import subject_of
@@ -88,6 +89,7 @@ class NodeSecurity:
         self._listeners: dict[str, ListenerSecurity] = {}
         self._certificates: dict[str, ReloadingContext] = {}
         self._file = config.file
+        self._protocols = config.security_protocols
         self._listener_of: dict[str, str] = {}
         """The name of the listener whose keys count, by what they secure."""
         self._dynamic: Callable[[], Mapping[str, str]] = dict
@@ -102,12 +104,12 @@ class NodeSecurity:
         try:
             for name in (listener.name for listener in config.listeners):
                 if config.security_protocols[name] in TLS_PROTOCOLS:
-                    tls = _ListenerTls(name, listener_values(config.file, name))
+                    tls = _ListenerTls(name, self._values(name))
                     self._listeners[name] = ListenerSecurity(wrap=tls.wrap)
                     self._add(f"listener {name}", name, tls.certificates)
             name = config.controller_listener_names[0].upper()
             if config.security_protocols.get(name) in TLS_PROTOCOLS:
-                peer = _PeerTls(listener_values(config.file, name))
+                peer = _PeerTls(self._values(name))
                 self.peers = PeerSecurity(wrap=peer.wrap)
                 self._add("connections to controllers", name, peer.certificates)
         except StoreError as error:
@@ -122,6 +124,9 @@ class NodeSecurity:
                 key=MAPPING_RULES,
                 where=config.source or None,
             ) from None
+
+    def _values(self, listener: str) -> dict[str, str]:
+        return listener_values(self._file, listener, self._protocols[listener])
 
     def _add(self, what: str, listener: str, certificates: ReloadingContext) -> None:
         self._certificates[what] = certificates
@@ -173,7 +178,7 @@ class NodeSecurity:
                 changed = one.poll()
             else:
                 stores = dynamic_stores(configs, listener)
-                changed = one.poll({**listener_values(self._file, listener), **stores})
+                changed = one.poll({**self._values(listener), **stores})
             if changed is True:
                 LOG.info("Read the changed certificates of %s", what)
             elif changed is False:

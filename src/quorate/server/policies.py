@@ -9,9 +9,9 @@ from typing import Any
 from quorate.config.node_config import (
     ALTER_CONFIG_POLICY,
     CREATE_TOPIC_POLICY,
-    ConfigError,
     NodeConfig,
 )
+from quorate.config.settings import ConfigError
 from quorate.controller.policies import (
     AlterConfigPolicy,
     ConfigChange,

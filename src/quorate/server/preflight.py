@@ -15,11 +15,10 @@ from quorate.base.ids import OffsetAndEpoch
 from quorate.config.node_config import (
     ALTER_CONFIG_POLICY,
     CREATE_TOPIC_POLICY,
-    ConfigError,
     NodeConfig,
-    config_of,
 )
-from quorate.config.settings import Settings
+from quorate.config.node_file import config_of
+from quorate.config.settings import ConfigError, Settings
 from quorate.config.unsupported import unsupported
 from quorate.formats.batch import values
 from quorate.formats.files import PARTITION_DIRECTORY, snapshot_name

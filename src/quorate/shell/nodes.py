@@ -1,4 +1,4 @@
-"""Nodes of the tree, and how they are printed (`MetadataNode`, `ShellNodePrinter`)."""
+"""Nodes of the tree, their text and their differences (`MetadataNode`, `ShellNodePrinter`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from quorate.config_definitions.definition import (
     broker_configs,
@@ -118,3 +118,44 @@ def files(node: Node, path: str) -> Iterator[tuple[str, Leaf]]:
         return
     for name, child in node.children():
         yield from files(child, f"{path.rstrip('/')}/{name}")
+
+
+class NodeDifference(NamedTuple):
+    """A file with its text before and after; None where there is no such file."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+def differences(
+    before: Node | None, after: Node | None, path: str, redaction: Redaction
+) -> Iterator[NodeDifference]:
+    """Each file below two nodes of the same path that differs, in the order of the names.
+
+    Secrets are compared as they are, and shown as `redaction` says.
+    """
+    old = before if isinstance(before, Directory) else None
+    new = after if isinstance(after, Directory) else None
+    if old is not None or new is not None:
+        names = dict.fromkeys(
+            (*(old.sorted_names() if old else ()), *(new.sorted_names() if new else ()))
+        )
+        for name in sorted(names):
+            yield from differences(
+                old.child(name) if old else None,
+                new.child(name) if new else None,
+                f"{path.rstrip('/')}/{name}",
+                redaction,
+            )
+        return
+    if _secret(before) != _secret(after):
+        yield NodeDifference(path, _shown(before, redaction), _shown(after, redaction))
+
+
+def _secret(node: Node | None) -> str | None:
+    return _shown(node, Redaction.DISABLED)
+
+
+def _shown(node: Node | None, redaction: Redaction) -> str | None:
+    return node.text(redaction) if isinstance(node, Leaf) else None

@@ -14,6 +14,7 @@ from quorate.base.notes import Warn
 from quorate.formats.files import (
     INDEX_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
     QUORUM_STATE,
     parse_segment_name,
     segment_name,
@@ -27,6 +28,20 @@ from quorate.storage.survey import REJOIN, DirectorySurvey
 from quorate.storage.witnesses import check_witnesses
 
 _NO_SNAPSHOT: Final = OffsetAndEpoch(0, 0)
+
+
+def check_emptied(disk: Disk, found: DirectorySurvey, options: LogOptions) -> None:
+    """Refuse an empty directory: a format leaves none, or one with a snapshot.
+
+    A node makes it and the first segment in one step. Its vote is in there, so a node that starts in
+    an emptied one votes again, and a lone voter gives all offsets anew.
+    """
+    if options.needs_vote and not found.names:
+        raise CorruptLogError(
+            f"{disk.where}: the directory is empty: the log and this replica's vote were there, and "
+            "records that were acknowledged may be lost. If the first start after the format was "
+            f"interrupted, remove the empty directory. Else restore its files, or {REJOIN}"
+        )
 
 
 def check_epochs(disk: Disk, found: DirectorySurvey) -> None:
@@ -117,6 +132,8 @@ def _check_missing_log(disk: Disk, found: DirectorySurvey, newest: OffsetAndEpoc
     said = _newer_epoch(found, newest)
     if not said and newest.offset == 0 and found.election and found.election.epoch > 0:
         said = f"{QUORUM_STATE} is of epoch {found.election.epoch}"
+    if not said and newest.offset == 0 and PARTITION_METADATA in found.names:
+        said = f"{PARTITION_METADATA} is there, which is written after the first segment"
     if said:
         raise CorruptLogError(
             f"{disk.where}: there is no segment of the log ({segment_name(newest.offset)}), but "

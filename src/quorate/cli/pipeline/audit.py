@@ -100,28 +100,32 @@ def _audit_lines(report: Report) -> list[str]:
         found.append(f"cluster {cluster.cluster_id}: {_committed(cluster)}")
         found += [f"  {finding}" for finding in cluster.findings]
         for one in cluster.replicas:
-            end_text = "no log" if one.end is None else f"offsets {one.start} to {one.end}"
+            held = _offsets(one.start, one.end)
             who = "unknown node" if one.node_id < 0 else f"node {one.node_id}"
-            found.append(f"  {who}: {one.state} ({end_text}) {one.path}")
+            found.append(f"  {who}: {one.state} ({held}) {one.path}")
             for finding in one.findings:
                 more = f" (and {finding.more} more like it)" if finding.more else ""
                 found.append(f"    {finding}{more}")
     return [*found, "all replicas are sound" if not report.findings else _audit_sum(report)]
 
 
+def _offsets(start: int | None, end: int | None) -> str:
+    if start is None or end is None:
+        return "no log"
+    return f"offsets {start} to {end - 1}, inclusive" if end > start else "no record"
+
+
 def _committed(cluster: ClusterVerdict) -> str:
     end, contradicted = cluster.committed_end, cluster.contradicted_from
-    known = (
-        "too few voters were given to determine what is committed"
-        if end is None
-        else f"committed up to offset {end}, epoch {cluster.committed_epoch}"
-    )
-    if contradicted is None:
-        return known
-    from_there = f"from offset {contradicted} on the replicas contradict each other"
-    return (
-        f"nothing is known to be committed: {from_there}" if end == 0 else f"{known}; {from_there}"
-    )
+    if end is None:
+        known = "too few voters were given to determine what is committed"
+    elif end == 0:
+        known = "nothing is known to be committed"
+    else:
+        known = f"committed up to offset {end - 1} (inclusive), epoch {cluster.committed_epoch}"
+    if contradicted is not None:
+        known += f"; from offset {contradicted} on the replicas contradict each other"
+    return known
 
 
 def _audit_sum(report: Report) -> str:

@@ -55,15 +55,17 @@ class SecureFiles:
         """The security section of a controller's properties file; issues its certificate."""
         name = f"{CONTROLLER}-{node_id}"
         self._issue(name, ("localhost", LOOPBACK))
-        sasl = f"listener.name.{self._listener}.{MECHANISM.lower()}.sasl.jaas.config"
+        prefix = f"listener.name.{self._listener}."
         return {
             "listener.security.protocol.map": f"{self._listener.upper()}:SASL_SSL",
-            "ssl.client.auth": "required",
+            f"{prefix}ssl.client.auth": "required",
             **self._trust(),
             **self._key(name),
             "sasl.enabled.mechanisms": MECHANISM,
             "sasl.mechanism.controller.protocol": MECHANISM,
-            sasl: _jaas(CONTROLLER, self._passwords[CONTROLLER]),
+            f"{prefix}{MECHANISM.lower()}.sasl.jaas.config": _jaas(
+                CONTROLLER, self._passwords[CONTROLLER]
+            ),
             "authorizer.class.name": _AUTHORIZER,
             "super.users": f"User:{CONTROLLER};User:{ADMIN}",
         }

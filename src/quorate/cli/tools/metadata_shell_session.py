@@ -13,11 +13,10 @@ import click
 
 from quorate.base.errors import QuorateError
 from quorate.shell.commands import ShellState, complete, run
-from quorate.shell.differences import NodeDifference, differences
 from quorate.shell.globs import absolute, matches
 from quorate.shell.image_tree import MetadataView, root
 from quorate.shell.loading import NO_END, Until, load_directory, load_snapshot
-from quorate.shell.nodes import Node, Redaction
+from quorate.shell.nodes import Node, NodeDifference, Redaction, differences
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer

@@ -49,7 +49,7 @@ def server_start(
     clean stop.
     """
     end_on_early_signals()
-    from quorate.config.node_config import load_config
+    from quorate.config.node_file import load_config
     from quorate.server import logs
 
     style: logs.Format = "json" if log_format == "json" else "human"

@@ -133,7 +133,7 @@ Examples:
 @json_option
 def format_(config_path: str, cluster_id: str, as_json: bool, **options: Any) -> None:
     """Format the log directories of a node."""
-    from quorate.config.node_config import load_config
+    from quorate.config.node_file import load_config
     from quorate.log_dirs import FormatRequest, NoDirectoriesError, formatter
 
     _check_exclusive(options)
@@ -284,7 +284,7 @@ def _java_value(value: object) -> str:
 @json_option
 def info(config_path: str, as_json: bool) -> int:
     """Show a node's log directories and their problems; the exit code is 1 if there are any."""
-    from quorate.config.node_config import load_config
+    from quorate.config.node_file import load_config
 
     found, metadata, problems = _inspect(load_config(config_path).directories)
     if as_json:

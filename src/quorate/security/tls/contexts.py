@@ -11,11 +11,12 @@ import secrets
 import ssl
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from cryptography.hazmat.primitives import serialization
 
-from quorate.security.tls.stores import KeyEntry, StoreError, read_key, read_trust
+from quorate.security.tls.stores import KeyEntry, StoreError, key_place, named, read_key, read_trust
 from quorate.security.tls.streams import TlsContext
 
 _VERSIONS: Final[Mapping[str, ssl.TLSVersion]] = {
@@ -91,7 +92,8 @@ def _set_up(context: TlsContext, values: Mapping[str, str], entry: KeyEntry | No
     _set_versions(context, values)
     _set_suites(context, values)
     if entry is not None:
-        _load(context, entry)
+        with named(key_place(values)):
+            _load(context, entry)
         context.own = entry.chain[0]
     if context.verify_mode != ssl.CERT_NONE:
         trusted = read_trust(values)
@@ -127,7 +129,7 @@ def _set_suites(context: ssl.SSLContext, values: Mapping[str, str]) -> None:
         return
     key = "ssl.cipher.suites"
     newest = _SUITES_1_3.intersection(names)
-    older = [_openssl_name(name) for name in names if name not in _SUITES_1_3]
+    older = {_openssl_name(name): name for name in names if name not in _SUITES_1_3}
     if context.maximum_version == ssl.TLSVersion.TLSv1_3 and newest:
         if newest != _SUITES_1_3:
             missing = ", ".join(sorted(_SUITES_1_3 - newest))
@@ -143,10 +145,21 @@ def _set_suites(context: ssl.SSLContext, values: Mapping[str, str]) -> None:
     else:
         raise TlsError(key, "no suite belongs to a version in ssl.enabled.protocols")
     if older:
-        try:
-            context.set_ciphers(":".join(older))
-        except ssl.SSLError:
-            raise TlsError(key, f"OpenSSL has none of {', '.join(older)}") from None
+        _choose(context, older)
+
+
+def _choose(context: ssl.SSLContext, suites: Mapping[str, str]) -> None:
+    """Enable suites of TLS 1.2: OpenSSL's name -> Java's.
+
+    OpenSSL passes over a name that it does not know, and takes an alias for many suites.
+    """
+    chosen: set[str] = set()
+    with suppress(ssl.SSLError):
+        context.set_ciphers(":".join(suites))
+        chosen = {one["name"] for one in context.get_ciphers() if one["strength_bits"]}
+    unknown = [name for openssl, name in suites.items() if openssl not in chosen]
+    if unknown:
+        raise TlsError("ssl.cipher.suites", f"OpenSSL has no {', '.join(unknown)}")
 
 
 def _openssl_name(name: str) -> str:

@@ -79,6 +79,10 @@ _MAY_MEAN_NO_CERTIFICATE: Final = (
     "SSLV3_ALERT_HANDSHAKE_FAILURE",
 )
 """What servers send with TLS 1.2, and Java's also with TLS 1.3, to a client without a certificate."""
+_UNREADABLE: Final = (
+    *(ValueError, x509.InvalidVersion, x509.DuplicateExtension, x509.UnsupportedGeneralNameType),
+)
+"""What `cryptography` raises for certificates that OpenSSL takes."""
 _TIME: Final = "%Y-%m-%d %H:%M:%SZ"
 _MAX_NAMES: Final = 10
 _MAX_TEXT: Final = 300
@@ -90,7 +94,11 @@ def explain(error: Exception, stream: ssl.SSLObject | ssl.SSLSocket | None = Non
     stream: the connection that failed. Then the line has the dates and names of the certificate.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"TLS, refused here: {_untrusted(error, stream)}"
+        try:
+            why = _untrusted(error, stream)
+        except _UNREADABLE:  # the other side chooses its bytes
+            why = f"{_untrusted(error, None)} [the certificate cannot be read]"
+        return f"TLS, refused here: {why}"
     if isinstance(error, ssl.SSLEOFError | ConnectionError | ssl.SSLZeroReturnError):
         return (
             "TLS: it closed the connection during the handshake (is its listener PLAINTEXT? Compare "
@@ -182,7 +190,7 @@ def _name(name: x509.Name) -> str:
 def _hosts(certificate: x509.Certificate) -> Sequence[str]:
     try:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (x509.ExtensionNotFound, ValueError):
+    except x509.ExtensionNotFound:
         return ()
     names = [
         *found.get_values_for_type(x509.DNSName),

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+import ssl
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Final
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import pkcs12
@@ -25,6 +28,10 @@ _JKS: Final = b"\xfe\xed\xfe\xed"
 _JCEKS: Final = b"\xce\xce\xce\xce"
 _SALT: Final = 20
 """Bytes of the salt before, and of the digest after, a key in a JKS store."""
+_NOT_PKCS8: Final = (
+    "the private key is in a form of OpenSSL's or OpenSSH's own: convert it to PKCS#8, as with "
+    "openssl pkcs8 -topk8"
+)
 _PEM: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 
 
@@ -50,22 +57,41 @@ class _StoreContent:
     certificates: Sequence[x509.Certificate]
 
 
+def key_place(values: Mapping[str, str]) -> str:
+    """Return the key of the configuration that names the private key."""
+    return "ssl.keystore.key" if values.get("ssl.keystore.key") else "ssl.keystore.location"
+
+
+@contextmanager
+def named(place: str) -> Iterator[None]:
+    """Raise what the libraries of cryptography refuse as StoreError of the configuration key."""
+    try:
+        yield
+    except ssl.SSLError as error:
+        reason = (error.reason or "it cannot be read").lower().replace("_", " ")
+        raise StoreError(place, f"OpenSSL refuses the certificate or its key: {reason}") from None
+    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion) as error:
+        raise StoreError(place, f"a certificate or key that cannot be used: {error}") from None
+
+
 def read_key(values: Mapping[str, str]) -> KeyEntry | None:
     """The key that `ssl.keystore.*` names; None without one. Raises StoreError."""
-    inline = values.get("ssl.keystore.key")
+    _check_place(values, "ssl.keystore", "key")
+    with named(key_place(values)):
+        return _read_key(values)
+
+
+def _read_key(values: Mapping[str, str]) -> KeyEntry | None:
+    inline, place = values.get("ssl.keystore.key"), key_place(values)
     key_password = values.get("ssl.key.password") or None
     if inline:
-        if values.get("ssl.keystore.location"):
-            raise StoreError("ssl.keystore.key", "set ssl.keystore.location or this key, not both")
         chain = values.get("ssl.keystore.certificate.chain")
         if not chain:
             raise StoreError(
                 "ssl.keystore.certificate.chain", "missing, but ssl.keystore.key is set"
             )
-        found = _pem("ssl.keystore.key", f"{inline}\n{chain}", key_password)
-        place = "ssl.keystore.key"
+        found = _pem(place, f"{inline}\n{chain}", key_password)
     else:
-        place = "ssl.keystore.location"
         if not values.get(place):
             return None
         found = _read(
@@ -81,16 +107,28 @@ def read_key(values: Mapping[str, str]) -> KeyEntry | None:
 def read_trust(values: Mapping[str, str]) -> Sequence[x509.Certificate] | None:
     """The certificates that `ssl.truststore.*` trusts; None without one. Raises StoreError."""
     inline, place = values.get("ssl.truststore.certificates"), "ssl.truststore.location"
+    _check_place(values, "ssl.truststore", "certificates")
     if inline:
         place = "ssl.truststore.certificates"
-        found = _pem(place, inline, None)
-    elif values.get(place):
-        found = _read(place, values[place], values.get("ssl.truststore.password") or None, None)
-    else:
+    elif not values.get(place):
         return None
+    with named(place):
+        if inline:
+            found = _pem(place, inline, None)
+        else:
+            found = _read(place, values[place], values.get("ssl.truststore.password") or None, None)
     if not found.certificates:
         raise StoreError(place, "the store holds no certificate")
     return found.certificates
+
+
+def _check_place(values: Mapping[str, str], store: str, inline: str) -> None:
+    """Refuse a store in two places, and a password without a store, as Kafka does."""
+    location, own = f"{store}.location", f"{store}.{inline}"
+    if values.get(own) and values.get(location):
+        raise StoreError(own, f"set {location} or this key, not both")
+    if values.get(f"{store}.password") and not (values.get(own) or values.get(location)):
+        raise StoreError(f"{store}.password", f"is set without a store: set {location}, too")
 
 
 def _read(place: str, path: str, password: str | None, key_password: str | None) -> _StoreContent:
@@ -122,6 +160,8 @@ def _pem(place: str, text: str, password: str | None) -> _StoreContent:
             if label == "CERTIFICATE":
                 certificates.append(x509.load_pem_x509_certificate(block))
             elif label.endswith("PRIVATE KEY"):
+                if "Proc-Type:" in body or label.startswith("OPENSSH"):
+                    raise StoreError(place, _NOT_PKCS8)
                 secret = password.encode() if password and label.startswith("ENCRYPTED") else None
                 key = serialization.load_pem_private_key(block, secret)
     except TypeError:

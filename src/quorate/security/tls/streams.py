@@ -16,14 +16,10 @@ class _SentChain:
         """The certificates that a server sent, its own first, refused or not.
 
         OpenSSL keeps those of a client only once they are accepted: before that there are none.
+        Raises what `cryptography` raises for bytes that it does not take.
         """
         found = self._sslobj.get_unverified_chain() if self._sslobj is not None else None
-        try:
-            return [
-                x509.load_pem_x509_certificate(one.public_bytes().encode()) for one in found or ()
-            ]
-        except ValueError:
-            return []
+        return [x509.load_pem_x509_certificate(one.public_bytes().encode()) for one in found or ()]
 
 
 class TlsObject(_SentChain, ssl.SSLObject):

@@ -110,7 +110,7 @@ def check_log_end(
         ]
     if not sure and not perhaps:
         return stale
-    what = f"the log ends at offset {end}, but {'; '.join([*sure, *perhaps])}: its end is lost"
+    what = f"the log ends before offset {end}, but {'; '.join([*sure, *perhaps])}: its end is lost"
     if not sure:
         what += ", or it was copied while the node ran"
     base, file = beside.replica.segments[-1]

@@ -169,7 +169,7 @@ def _disagreement(
             continue  # beyond the log, or from before the log start moved
         return (
             f"it says that epoch {epoch} begins at offset {start}, of which the log "
-            f"({log.start} to {log.end}) has no record"
+            f"(offsets {log.start} to {log.end - 1}, inclusive) has no record"
         )
     return None
 

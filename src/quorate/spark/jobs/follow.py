@@ -214,7 +214,8 @@ def _silent_now(settings: StreamOptions) -> list[str]:
 def fallen_silent(committed: Mapping[str, int], taken: Mapping[str, int]) -> list[str]:
     """Messages about clusters of which less was ingested than was committed; offsets are exclusive."""
     return [
-        f"cluster {id} stopped answering: ingested up to offset {taken.get(id, 0)} of {end}"
+        f"cluster {id} stopped answering: offsets {taken.get(id, 0)} to {end - 1} "
+        "(inclusive) are committed and not ingested"
         for id, end in sorted(committed.items())
         if taken.get(id, 0) < end
     ]

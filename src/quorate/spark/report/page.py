@@ -191,9 +191,14 @@ def _end(row: Mapping[str, Any], span: TimeSpan) -> int:
     return span[1] if row["end"] is None else int(row["end"])
 
 
+def _known_end(end: int | None) -> str:
+    if end is None:
+        return "unknown: too few voters were given"
+    return f"up to offset {end - 1} (inclusive)" if end else "nothing"
+
+
 def _verdict(verdict: Mapping[str, Any]) -> str:
-    end = verdict["committed_end"]
-    known = "unknown: too few voters were given" if end is None else f"up to offset {end}"
+    known = _known_end(verdict["committed_end"])
     contradicted = verdict.get("contradicted_from")  # absent from a report.json of older releases
     if contradicted is not None:
         known += f"; from offset {contradicted} on the replicas contradict each other"

@@ -50,7 +50,7 @@ class LiveFeed(StreamFeed):
         if got.diverging is not None:
             raise self._diverged(
                 start,
-                f"the log has epoch {got.diverging.epoch} up to offset {got.diverging.offset} at most",
+                f"the log's epoch {got.diverging.epoch} ends before offset {got.diverging.offset}",
             )
         if got.snapshot is not None and start.offset >= max(got.log_start, 1):
             self._verify(start)

@@ -195,7 +195,7 @@ class TailFeed(StreamFeed):
             self._read_on()
         holders = self._holders(start.offset, end)
         if not holders:
-            raise TransientError(f"{self.name}: no replica has the log up to offset {end.offset}")
+            raise TransientError(f"{self.name}: no replica has the log before offset {end.offset}")
         tail = holders[0]
         way = list(self._before(start.offset, tail))
         come = way[-1][2].offset if way else start.offset
@@ -280,7 +280,7 @@ class TailFeed(StreamFeed):
             why = f"they have epoch {sorted(filter(None, epochs))} there"
         elif longest.offset < start.offset:
             why = (
-                f"the longest ends at offset {longest.offset} with epoch {longest.epoch}: they "
+                f"the longest ends before offset {longest.offset} with epoch {longest.epoch}: they "
                 "were formatted again, have lost their end, or are older copies"
             )
         else:
@@ -355,8 +355,9 @@ class TailPart(StreamPart):
                 yield from maker.log(file_range.origin, found, has_positions=True)
         if maker.next < self.end.offset:
             raise TransientError(
-                f"{self.ranges[-1].file.name if self.ranges else 'the log'}: offset {maker.next} "
-                f"is gone, up to {self.end.offset}: it was there when the batch was planned"
+                f"{self.ranges[-1].file.name if self.ranges else 'the log'}: offsets "
+                f"{maker.next} to {self.end.offset - 1} (inclusive) are gone: they were there when the "
+                "batch was planned"
             )
 
     def _snapshot_rows(self, maker: RowMaker, readers: FileReaders) -> Iterator[pa.RecordBatch]:

@@ -27,6 +27,7 @@ from quorate.spark.write_errors import DiskWriteError
 BUFFER_ROWS: Final = 20_000
 """Rows that a writer collects for a row group."""
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
+_ESCAPED: Final = re.compile(r"~([0-9a-f]*)~?")
 _RUN: Final = re.compile(r"-(\d{8,})-[0-9a-f]{32}\.parquet$")
 
 
@@ -64,6 +65,11 @@ def open_root(root: str) -> tuple[fs.FileSystem, str]:
 def safe_name(text: str) -> str:
     """`text` as the name of a folder: characters except letters, digits, _ and - become ~hex~."""
     return _UNSAFE.sub(lambda match: f"~{match.group().encode().hex()}~", text) or "~"
+
+
+def named_by(folder: str) -> str:
+    """The text of which `safe_name` made this name of a folder."""
+    return _ESCAPED.sub(lambda match: bytes.fromhex(match.group(1)).decode(), folder)
 
 
 def file_name(prefix: str, run: int) -> str:

@@ -9,32 +9,27 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from quorate.spark.files.histories import split_name
 from quorate.spark.frame import check_paths, frame_of
 from quorate.spark.source.options import parse_options
 from quorate.spark.stream.options import END, MAJORITY, SNAPSHOT
-from quorate.spark.tables.apply_log import apply_log, stored_snapshots
-from quorate.spark.tables.bronze import BODY_COLUMNS, BronzeResult, plan_intakes, write_bronze
+from quorate.spark.tables.apply_log import apply_log
+from quorate.spark.tables.bronze_run import BronzeRun, take_late_snapshots, take_records
 from quorate.spark.tables.continuity import foreign_replicas, without_foreign_replicas
 from quorate.spark.tables.control import ClusterProgress
-from quorate.spark.tables.files import DataFile, WriteTarget, safe_name
 from quorate.spark.tables.findings import SUPERSEDED, find_known, without_resolved
 from quorate.spark.tables.identity import Resolution, clusters_with_id, names_in
 from quorate.spark.tables.lineage import (
-    EpochGroup,
-    Intake,
     committed_lineage,
     covered,
     overlap,
     uncovered,
-    union,
 )
 from quorate.spark.tables.log_starts import without_known_starts
-from quorate.spark.tables.offset_ranges import ranges_to_apply, snapshot_to_keep
 from quorate.spark.tables.proof import (
     NAMES_VOTERS,
     VOTER_COLUMNS,
@@ -45,7 +40,6 @@ from quorate.spark.tables.proof import (
     proven_spans,
     unproven,
 )
-from quorate.spark.tables.read import read_table
 from quorate.spark.tables.read_version import (
     ReadVersion,
     check_version,
@@ -53,10 +47,10 @@ from quorate.spark.tables.read_version import (
     read_again,
     read_version,
 )
-from quorate.spark.tables.resolved import count_misfits, is_open
+from quorate.spark.tables.resolved import count_misfits
 from quorate.spark.tables.rewind import rewind_state
 from quorate.spark.tables.soundness import resolve_places
-from quorate.spark.tables.store import ConcurrentRunError, RunPlan, TableFiles, TableStore
+from quorate.spark.tables.store import ConcurrentRunError, TableStore
 from quorate.spark.tables.summary import (
     IngestSummary,
     InvalidInputError,
@@ -75,7 +69,6 @@ from quorate.spark.tables.summary import (
 from quorate.spark.tables.survey import (
     HEADER_COLUMNS,
     InputSurvey,
-    SnapshotFile,
     SourceRows,
     survey_input,
 )
@@ -215,7 +208,7 @@ def ingest_rows(
         skip = _unproven(survey, progress, NamedVoters(), committed)
     # 5. Take records into bronze.
     notify("taking records (bronze)")
-    taken = _take_records(spark, rows, read, survey, skip)
+    taken = take_records(spark, rows, read, survey, skip)
     note_taken(summary, taken.clusters)
     after = _with_proof(_with_taken(progress, taken), open_ends)
     resolved = resolve_places(spark, rows, read, survey, taken.plan, after, whole=settings.whole)
@@ -235,7 +228,7 @@ def ingest_rows(
             done = committed_part(summary)
             read = read_again(read, taken.plan.run)
         # 6. Take snapshots for gaps by damage.
-        read = _take_late_snapshots(spark, rows, read, survey, taken)
+        read = take_late_snapshots(spark, rows, read, survey, taken)
         # 7. Rewind the state where a gap was filled.
         for cluster_id, end in filled_gaps(read.progress).items():
             notify(f"applying {cluster_id} again from offset {end}: its missing part is there now")
@@ -320,109 +313,8 @@ def _refused(read: ReadVersion, summary: IngestSummary) -> InvalidInputError:
     )
 
 
-@dataclass
-class _BronzeRun:
-    """A run of the bronze stage, and what it took."""
-
-    plan: RunPlan
-    clusters: dict[str, BronzeResult]
-    snapshots: list[SnapshotFile] = field(default_factory=list)
-
-
-def _take_records(
-    spark: SparkSession,
-    rows: SourceRows,
-    read: ReadVersion,
-    survey: InputSurvey,
-    skip: Mapping[str, Ranges],
-) -> _BronzeRun:
-    plan, progress = read.plan("bronze"), read.progress
-    intakes = plan_intakes(survey, {id: known.spans for id, known in progress.items()}, skip)
-    ranges = {
-        id: union([*one.known, *_ranges(one, survey.groups[id])]) for id, one in intakes.items()
-    }
-    snapshots = _wanted_snapshots(read.tables, survey, progress, ranges)
-    if not (survey.damaged or snapshots or any(one.chunks for one in intakes.values())):
-        return _BronzeRun(plan, {})
-    return _bronze_run(spark, rows, read.tables, plan, intakes, snapshots)
-
-
-def _take_late_snapshots(
-    spark: SparkSession,
-    rows: SourceRows,
-    read: ReadVersion,
-    survey: InputSurvey,
-    taken: _BronzeRun,
-) -> ReadVersion:
-    """Take, in a run of their own, snapshots for gaps that only the taken records show.
-
-    The survey sees the first and last offset of an epoch in a chunk. A damaged batch between them
-    shows when the chunk is read. Returns the warehouse after that run.
-    """
-    progress = read.progress
-    ranges = {id: covered(progress[id].spans) for id in survey.groups if id in progress}
-    snapshots = _wanted_snapshots(read.tables, survey, progress, ranges)
-    if not snapshots:
-        return read
-    more = _bronze_run(spark, rows, read.tables, read.plan("bronze"), {}, snapshots)
-    commit_run(read, more.plan)
-    taken.snapshots += more.snapshots
-    return read_again(read, more.plan.run)
-
-
-def _bronze_run(
-    spark: SparkSession,
-    rows: SourceRows,
-    tables: TableFiles,
-    plan: RunPlan,
-    intakes: Mapping[str, Intake],
-    snapshots: list[SnapshotFile],
-) -> _BronzeRun:
-    there = any(is_open(file) for file in tables.files("quarantine"))
-    known_bad = read_table(spark, tables, "quarantine", is_open) if there else None
-    target = WriteTarget(tables.root, plan.run, tables.hidden)
-    files, clusters = write_bronze(rows(BODY_COLUMNS), known_bad, intakes, snapshots, target)
-    for file in files:
-        plan.add(DataFile(**file))
-    return _BronzeRun(plan, clusters, snapshots)
-
-
-def _wanted_snapshots(
-    tables: TableFiles,
-    survey: InputSurvey,
-    progress: Mapping[str, ClusterProgress],
-    ranges: Mapping[str, Sequence[tuple[int, int]]],
-) -> list[SnapshotFile]:
-    """The snapshots of the input that replace a gap in a log, now or later; one file of each.
-
-    ranges: by cluster, the offsets that are available
-    """
-    wanted = []
-    for cluster_id, here in ranges.items():
-        known = progress.get(cluster_id, ClusterProgress(cluster_id))
-        offered = {
-            (file.offset, file.epoch): file
-            for file in reversed(survey.snapshots)
-            if file.cluster_id == cluster_id
-        }
-        stored = stored_snapshots(tables).get(safe_name(cluster_id), set())
-        usable = sorted(set(offered) | stored)
-        next_ranges = ranges_to_apply(known.applied_end, here, usable)[0]
-        needed = {part.baseline for part in next_ranges}
-        needed.add(snapshot_to_keep(known.applied_end, here, usable))
-        wanted += [offered[id] for id in sorted(filter(None, needed)) if id not in stored]
-    return wanted
-
-
-def _ranges(one: Intake, groups: Iterable[EpochGroup]) -> list[tuple[int, int]]:
-    parts = (one.lineage.part(group.epoch, group.first, group.last + 1) for group in groups)
-    return [
-        piece for start, end in parts if start < end for piece in uncovered(one.skip, start, end)
-    ]
-
-
 def _with_taken(
-    progress: Mapping[str, ClusterProgress], taken: _BronzeRun
+    progress: Mapping[str, ClusterProgress], taken: BronzeRun
 ) -> dict[str, ClusterProgress]:
     found = dict(progress)
     for snapshot in taken.snapshots:

@@ -26,6 +26,7 @@ from quorate.spark.tables.files import (
     WriteTarget,
     file_name,
     hidden_name,
+    named_by,
     read_file,
     run_of,
     safe_name,
@@ -177,7 +178,8 @@ def _check(store: TableStore, since: int, last: int, own: frozenset[str] | None)
             raise ConcurrentRunError(store.root)  # a run of an earlier release
         for folder in plan.clusters:
             if not folder.startswith("who/") if own is None else folder in own:
-                what = f"cluster {folder.removeprefix('who/')} (run {run}, {plan.job})"
+                cluster_id = named_by(folder.removeprefix("who/"))
+                what = f"cluster {cluster_id} (run {run}, {plan.job})"
                 raise ConcurrentRunError(store.root, what)
 
 
