@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,17 +109,17 @@ def test_a_machine_may_stop_its_member_within_a_step():
     class Bomb(Counter):
         def apply(self, offset, entry):
             if entry == b"7":
-                cluster.crash(1)
+                clusters[0].crash(1)
             return super().apply(offset, entry)
 
     async def scenario():
-        nonlocal cluster
         async with local_cluster(1, Bomb) as cluster:
+            clusters.append(cluster)
             leader = await cluster.leader()
             with pytest.raises(QuorateError):
                 await leader.propose(b"7")
 
-    cluster = None
+    clusters: list[Any] = []
     run(scenario)
 
 
@@ -131,7 +132,12 @@ def test_a_member_behind_a_cut_link_does_not_learn_of_a_crash(monkeypatch):
         return machines[-1]
 
     halt = MemoryDriver.halt
-    monkeypatch.setattr(MemoryDriver, "halt", lambda driver: (closed.append(1), halt(driver)))
+
+    def halts(driver):
+        closed.append(driver)
+        halt(driver)
+
+    monkeypatch.setattr(MemoryDriver, "halt", halts)
 
     async def scenario():
         async with local_cluster(3, make) as cluster:
@@ -164,7 +170,7 @@ def served(message, listener):
             ]
             found.append((answers, [each.reason for each in effects.closed]))
 
-    found = []
+    found: list[tuple[list[Any], list[str]]] = []
     run(scenario)
     return found[0]
 
