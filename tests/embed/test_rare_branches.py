@@ -133,11 +133,11 @@ def test_a_member_behind_a_cut_link_does_not_learn_of_a_crash(monkeypatch):
 
     halt = MemoryDriver.halt
 
-    def counted(driver):
-        closed.append(1)
-        return halt(driver)
+    def halts(driver):
+        closed.append(driver)
+        halt(driver)
 
-    monkeypatch.setattr(MemoryDriver, "halt", counted)
+    monkeypatch.setattr(MemoryDriver, "halt", halts)
 
     async def scenario():
         async with local_cluster(3, make) as cluster:
