@@ -9,11 +9,15 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, LeaderAndEpoch, Listener
 from quorate.base.notes import Warn
 from quorate.raft.inputs import SendFailed, SendFailure, UpgradeKRaftVersion
-from quorate.raft.messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from quorate.raft.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    VoteRequest,
+)
 from quorate.raft.ready import Append, Send
 from quorate.raft.values import Voters
 from quorate.sim.scenario.names import key
-from raft.single import EPOCH, Single, fetch
+from raft.single import EPOCH, Single, candidate, fetch, granted
 from raft.voter_scenarios import START, TIMED_OUT, committed, remove, static, update
 
 LEADER = LeaderAndEpoch(1, EPOCH + 1)
@@ -190,6 +194,23 @@ def test_a_new_leader_learns_from_its_first_requests_which_voters_cannot_be_reac
         "it has fetched since the first failure, so it is up"
     )
     assert move(single, 3, 8) == TIMED_OUT
+
+
+def test_a_new_leader_tries_a_voter_that_fetches_before_its_first_request():
+    """The Fetch comes while the election is not durable yet."""
+    single = candidate()
+    single.slow = True
+    single.answer(VoteRequest, granted(EPOCH + 1), to=2)
+    assert single.core.role == "leader" and single.sent(BeginQuorumEpochRequest, 3) is None
+    single.ask(fetch(START - 1, EPOCH + 1, max_wait_ms=0, replica=key(3)))
+    single.slow = False
+    single.persist()
+    begins(single, 3)
+    fails(single, 3)
+    begins(single, 3)
+    [warning] = fails(single, 3)
+    assert "the endpoint of voter 3-" in warning
+    assert move(single, 2, 8) == TIMED_OUT
 
 
 def test_a_voter_that_restarts_is_not_warned_of():
