@@ -90,8 +90,8 @@ def test_the_example_is_accepted_and_with_a_bug_it_is_refused() -> None:
 @pytest.mark.parametrize(
     ("bug", "said"),
     [
-        ("log-not-synced", "refused at line 41 "),
-        ("written-before-sync", "refused at line 41 "),
+        ("log-not-synced", "refused at line 40 "),
+        ("written-before-sync", "refused at line 40 "),
         (
             "quorum-state-not-synced",
             "but the simulator found a violation: recovery, at 1600 ms: node 2",
