@@ -147,14 +147,19 @@ class Model:
         return found if version == "0" and len(found) == int(count) else []
 
 
-def outcome(files: Files) -> tuple[str, int]:
-    """refused with the reason, or started with the log's end; a refusal changes nothing."""
+def disk_with(files: Files) -> MemoryDisk:
     disk = MemoryDisk()
     disk.lock()
     disk.unlock()
     for name, content in files.items():
         disk.put(name, content)
-    storage = MemoryStorage(disk, OPTIONS)
+    return disk
+
+
+def outcome(files: Files, options: LogOptions = OPTIONS) -> tuple[str, int]:
+    """refused with the reason, or started with the log's end; a refusal changes nothing."""
+    disk = disk_with(files)
+    storage = MemoryStorage(disk, options)
     try:
         found = storage.open()
     except CorruptLogError as error:
@@ -259,3 +264,41 @@ def test_a_directory_as_it_is_formatted_is_begun(tmp_path, is_dynamic):
     storage = FileStorage(tmp_path, NODE)
     assert storage.open().log.end_offset == 0
     storage.close()
+
+
+# -- what quorum-state knows -----------------------------------------------------------------------
+LEADER, FOLLOWER = (
+    LogOptions(segment_bytes=600, index_interval=150, needs_vote=True, node_id=node_id)
+    for node_id in (1, 2)
+)
+"""The quorum-state of `whole` names node 1 as the leader."""
+INDEXES = [name for name in whole() if name.endswith(("index", "timeindex"))]
+
+
+@pytest.mark.parametrize("logs", [LOGS, LOGS[1:]], ids=["all segments", "the newest segments"])
+def test_a_leader_installs_no_snapshot(logs):
+    """Its log ended beyond the snapshot. On a follower the same files are an interrupted install."""
+    files = harmed(dict.fromkeys([*logs, *INDEXES, EPOCHS], "miss"))
+    said, _ = outcome(files, LEADER)
+    assert "this node was the leader of epoch 3" in said
+    assert "records that were acknowledged may be lost" in said
+    assert outcome(files, FOLLOWER) == ("", SNAPSHOT.offset)
+
+
+def test_a_snapshot_without_a_vote_is_refused():
+    """A snapshot of an epoch proves that quorum-state existed."""
+    files = harmed(dict.fromkeys([*LOGS, *INDEXES, EPOCHS, "quorum-state"], "miss"))
+    said, _ = outcome(files, FOLLOWER)
+    assert "quorum-state is missing, but the newest snapshot reaches epoch 1" in said
+
+
+@pytest.mark.parametrize("left", ["empty", "cut"])
+def test_a_leader_with_an_empty_log_is_warned_of(left):
+    """A crash before its first record leaves that, and so does the loss of all."""
+    gone = dict.fromkeys([*LOGS[1:], *INDEXES, EPOCHS, SNAPSHOT_FILE], "miss")
+    files = harmed(gone | {LOGS[0]: "empty"})
+    if left == "cut":
+        files[LOGS[0]] = whole()[LOGS[0]][:40]
+    for options, expected in ((LEADER, 1), (FOLLOWER, 0)):
+        notes = MemoryStorage(disk_with(files), options).open().notes
+        assert len([note for note in notes if "unless its first start was" in note]) == expected

@@ -40,7 +40,7 @@ def survey(disk: Disk, options: LogOptions, *, is_new: bool = False) -> Director
     if not is_new:
         check_emptied(disk, found, options)
     check_epochs(disk, found)
-    check_log_and_snapshots(disk, found)
+    check_log_and_snapshots(disk, found, options)
     check_vote(disk, found, options)
     return found
 
