@@ -417,9 +417,10 @@ def test_remove_controller_also_unregisters(tool, node):
     assert [request.controller_id for request in node.asked("UnregisterControllerRequest")] == [3]
 
 
-def test_a_removal_remains_when_unregistering_is_refused(tool, node):
+@pytest.mark.parametrize("reason", ["too old", "too old."])
+def test_a_removal_remains_when_unregistering_is_refused(tool, node, reason):
     refusal = UnregisterControllerResponse(
-        error_code=ErrorCode.UNSUPPORTED_VERSION, error_message="too old"
+        error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=reason
     )
     node.answers["RemoveRaftVoterRequest"] = [RemoveRaftVoterResponse()]
     node.answers["UnregisterControllerRequest"] = [refusal]
@@ -446,7 +447,7 @@ def test_a_removal_remains_when_the_node_cannot_unregister(tool, node):
     ],
 )
 def test_a_refused_removal_suggests_unregistering_where_that_may_help(tool, node, error, hint):
-    refusal = RemoveRaftVoterResponse(error_code=error, error_message="why")
+    refusal = RemoveRaftVoterResponse(error_code=error, error_message="why.")
     node.answers["RemoveRaftVoterRequest"] = [refusal]
     code, out, err = tool(*REMOVE_3, "--unregister")
     assert (code, out) == (1, "") and node.asked("UnregisterControllerRequest") == []

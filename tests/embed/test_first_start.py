@@ -51,6 +51,27 @@ def test_a_founder_that_lost_its_disk_is_not_founded_again(tmp_path):
     run(scenario)
 
 
+def test_a_founder_that_just_acknowledged_is_not_founded_again(tmp_path):
+    """Its entry in the voter set does not say yet that it has been there; its leader knows."""
+    slow = {"controller.quorum.fetch.timeout.ms": "20000"}
+
+    async def scenario():
+        async with Trio(tmp_path, settings=slow) as trio:
+            leader = await trio.leader()
+            await leader.propose(b"x")
+            core = leader.node.replica.core
+            await until(lambda: len(core.voters_of_epoch) == 3)
+            lost = next(i for i in trio.members if i != leader.node_id)
+            voters = leader.node.control.voters
+            assert any(is_unconfirmed(voter) for voter in voters if voter.key.id == lost)
+            await trio.members[lost].stop()
+            found_anew(trio, lost)
+            with pytest.raises(QuorateError, match=f"Member {lost} has run before"):
+                await trio.start(lost)
+
+    run(scenario)
+
+
 def test_a_founder_without_a_leader_also_detects_it(tmp_path):
     async def scenario():
         async with Trio(tmp_path, settings=QUICK) as trio:

@@ -431,3 +431,16 @@ def test_the_only_voter_waits_for_its_disk_as_long_as_it_takes() -> None:
     single.step(Propose(1, single.core.epoch, 1, 10, b"x"))
     single.wait(60_000)
     assert single.core.role == "leader"
+
+
+def test_a_leader_knows_which_voters_have_its_epoch_on_their_disks() -> None:
+    single = leader()
+    assert single.core.voters_of_epoch == {1, 2}  # itself, and the one that voted for it
+    single.ask(fetch(replica=key(3, 1)))
+    assert single.core.voters_of_epoch == {1, 2}  # another disk under the id of voter 3
+    single.ask(fetch(replica=key(3)))
+    assert single.core.voters_of_epoch == {1, 2, 3}
+
+
+def test_a_replica_that_does_not_lead_knows_of_no_voters_of_its_epoch() -> None:
+    assert follower().core.voters_of_epoch == frozenset()

@@ -76,7 +76,11 @@ def test_what_cannot_be_read_is_refused_by_name(directory, place):
         directory.read()
 
 
-@pytest.mark.parametrize("value", [b"\x01\x7e\x00", b"\x01\x0c\x09"], ids=["record", "version"])
+@pytest.mark.parametrize(
+    "value",
+    [b"\x01\x7e\x00", b"\x01\x0c\x09", b"\x02\x0c\x00"],
+    ids=["record", "version", "frame version"],
+)
 @pytest.mark.parametrize("place", ["legacy", "first"])
 def test_records_of_a_newer_release_are_called_newer(directory, place, value):
     path = getattr(directory, place)
@@ -87,6 +91,15 @@ def test_records_of_a_newer_release_are_called_newer(directory, place, value):
     text = str(refused.value)
     assert path.name in text and "newer release of Kafka" in text
     assert "Restore" not in text
+
+
+@pytest.mark.parametrize("place", ["legacy", "first"])
+def test_the_reason_of_a_refusal_ends_once(directory, place):
+    """Kafka's text about a level that is missing is a sentence."""
+    getattr(directory, place).write_bytes(snapshot(SCRAM))
+    with pytest.raises(FormatError) as refused:
+        directory.read()
+    assert ".. " not in str(refused.value) and ". Restore the file" in str(refused.value)
 
 
 def test_a_level_that_is_not_known_is_refused_in_a_new_directory(directory):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ import pytest
 from quorate.base.ids import Listener, ReplicaKey, Uuid
 from quorate.node.node_io import NodeEffects
 from quorate.raft.values import RaftConfig, Voter
-from quorate.replica.replica import Replica
+from quorate.replica.replica import Replica, Submit
 from quorate.server.driver import Driver
 from quorate.server.limits import ConnectionLimits
 from quorate.server.log_verification import VERIFY_LOG, verify_log
@@ -49,10 +50,16 @@ class Node:
         )
 
 
-def run(path: Path, until: Callable[[Replica], bool]) -> str | None:
-    """Run a node until then, or until it stops; its fault."""
+def run(
+    path: Path, until: Callable[[Replica], bool], damage: Callable[[Path], None] | None = None
+) -> str | None:
+    """Run a node until then, or until it stops; its fault.
+
+    `damage` happens to its newest segment once it has committed, and a write follows.
+    """
 
     async def scenario() -> str | None:
+        nonlocal damage
         storage = FileStorage(path)
         node, loop = Node(storage), asyncio.get_running_loop()
         ended: list[str | None] = []
@@ -63,6 +70,10 @@ def run(path: Path, until: Callable[[Replica], bool]) -> str | None:
         try:
             async with asyncio.timeout(20):
                 while not ended and not until(node.replica):
+                    if damage is not None and has_committed(node.replica):
+                        damage(max(path.rglob("*.log")))
+                        damage = None
+                        driver.post(Submit(1, (b"value",)))
                     await asyncio.sleep(0.001)
         finally:
             await driver.close()
@@ -101,6 +112,14 @@ def test_a_wrong_belief_of_the_storage_stops_the_node(
     monkeypatch.setattr(FileStorage, "size", property(lambda self: max(size.__get__(self) - 1, 0)))
     fault = run(tmp_path, never)
     assert fault is not None and "the storage's log size: " in fault
+
+
+def test_damage_of_the_active_segment_stops_the_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VERIFY_LOG, "1")
+    fault = run(tmp_path, never, lambda file: os.truncate(file, 0))
+    assert fault is not None and "changed by another program" in fault
 
 
 def test_nothing_is_compared_without_the_variable(

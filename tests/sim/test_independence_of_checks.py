@@ -18,10 +18,31 @@ import pytest
 import quorate
 from quorate.raft import transitions
 from quorate.sim.run.run import checked, run_seed
+from quorate.wire.schema import Message
 
 PACKAGE = Path(quorate.__file__).parent
-CHECKED = ("raft", "replica", "storage", "controller", "node", "server")
+CHECKED = (
+    "raft",
+    "replica",
+    "storage",
+    "controller",
+    "node",
+    "server",
+    "formats",
+    "metadata",
+    "log_dirs",
+    "wire",
+)
 """The packages under test."""
+UNAVOIDABLE = {
+    "sim/checks/history.py": {
+        "quorate.formats.batch.read_batch": "what to_raft_batch takes",
+        "quorate.formats.batch.to_raft_batch": (
+            "control records are messages of Kafka's schemas; tests/interop compares their bytes"
+        ),
+    },
+}
+"""By check: what it takes from the packages under test although it is no data type, and why."""
 FOLDERS = ("sim/checks", "verify")
 FILES = [
     *(file for folder in FOLDERS for file in sorted((PACKAGE / folder).glob("*.py"))),
@@ -48,12 +69,13 @@ def is_checked(module: str) -> bool:
 
 
 def is_data_type(found: object) -> bool:
-    """A dataclass, a tuple with names, an enumeration, a protocol, or a union of such."""
+    """A dataclass, a tuple with names, a message, an enumeration, a protocol, or a union of such."""
     if isinstance(found, types.UnionType):
         return all(map(is_data_type, found.__args__))
     if not isinstance(found, type):
         return False
     is_record = dataclasses.is_dataclass(found) or hasattr(found, "_fields")
+    is_record = is_record or issubclass(found, Message)
     return is_record or issubclass(found, enum.Enum) or getattr(found, "_is_protocol", False)
 
 
@@ -67,7 +89,8 @@ def not_data(tree: ast.Module) -> list[str]:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.relative_to(PACKAGE).as_posix())
 def test_a_check_imports_data_types_only(file: Path) -> None:
-    assert not_data(ast.parse(file.read_text())) == []
+    allowed = UNAVOIDABLE.get(file.relative_to(PACKAGE).as_posix(), {})
+    assert sorted(not_data(ast.parse(file.read_text()))) == sorted(allowed)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +100,9 @@ def test_a_check_imports_data_types_only(file: Path) -> None:
         ("from quorate.raft.describe import describe", 1),
         ("from quorate.raft.log_index import LogIndex", 1),
         ("import quorate.storage.log", 1),
+        ("from quorate.formats.files import PART_SUFFIX", 1),
+        ("from quorate.wire.registry import APIS", 1),
+        ("from quorate.wire.messages import FetchRequest", 0),
         ("def f():\n    from quorate.raft.roles import NEVER", 1),
         ("from quorate.raft.roles import Leader, Role", 0),
         ("from quorate.replica.disk_jobs import Job, Write", 0),

@@ -10,6 +10,8 @@ from conformance.marker import kafka_scenario
 from quorate.base.ids import OffsetAndEpoch
 from quorate.base.notes import Warn
 from quorate.formats.batch import with_base_offset_and_epoch
+from quorate.formats.files import snapshot_name
+from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID
 from quorate.raft.values import ElectionState
 from quorate.storage.api import CorruptLogError, StorageError
 from quorate.storage.log import LogOptions
@@ -469,6 +471,19 @@ def test_no_flipped_bit_or_cut_of_a_snapshot_is_ever_served():
             CorruptLogError, match=f"{SNAPSHOT_FILE}: damaged at byte .*move this file"
         ):
             opened(harmed(SNAPSHOT_FILE, content))
+
+
+@pytest.mark.parametrize("ran", [None, "quorum-state", LOG_FILE, EPOCHS, SNAPSHOT_FILE])
+def test_a_damaged_bootstrap_snapshot_of_a_directory_that_never_ran_is_formatted_anew(ran):
+    """There is no replica to remove, and nothing to fetch: nobody may have run yet."""
+    whole = snapshot_bytes(BOOTSTRAP_SNAPSHOT_ID)
+    disk = MemoryDisk()
+    disk.put(snapshot_name(BOOTSTRAP_SNAPSHOT_ID), whole[: len(whole) // 2])
+    if ran is not None:
+        disk.put(ran, disk_with().content(ran))
+    with pytest.raises(CorruptLogError) as refused:
+        opened(disk)
+    assert ("format it anew, with the same voters" in str(refused.value)) == (ran is None)
 
 
 def test_a_damaged_vote_is_refused_or_is_still_a_vote():

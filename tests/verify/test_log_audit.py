@@ -63,6 +63,11 @@ class Bench:
         return [Write(self.seq, writes)]  # type: ignore[arg-type]
 
     def perform(self, jobs: Sequence[Job]) -> list[Result]:
+        self.audit.performing(jobs)
+        return self.perform_unseen(jobs)
+
+    def perform_unseen(self, jobs: Sequence[Job]) -> list[Result]:
+        """As the simulator: nothing looks before the jobs."""
         results = self.disk.perform(jobs)
         self.audit.performed(jobs, results)
         return results
@@ -188,12 +193,49 @@ def test_a_snapshot_of_other_bytes_is_named(bench: Bench) -> None:
         bench.append(batch(2))
 
 
+def cut(file: Path, less: int) -> None:
+    with file.open("r+b") as opened:
+        opened.truncate(file.stat().st_size - less)
+
+
+DAMAGE = {
+    "cut to nothing": lambda file: cut(file, file.stat().st_size),
+    "cut in its last batch": lambda file: cut(file, 10),
+    "garbage appended": lambda file: file.write_bytes(file.read_bytes() + b"x" * 30),
+    "much garbage appended": lambda file: file.write_bytes(file.read_bytes() + b"x" * 300),
+    "other bytes at its end": lambda file: file.write_bytes(file.read_bytes()[:-4] + b"xxxx"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_of_the_active_segment_is_named_before_a_write_hides_it(
+    bench: Bench, damage: str
+) -> None:
+    bench.append(*(batch(n) for n in range(5)))
+    active = max(bench.directory.glob("*.log"))
+    DAMAGE[damage](active)
+    with wrong(f"the log was changed by another program: {active.name}"):
+        bench.append(batch(5))
+
+
+@pytest.mark.parametrize("damage", DAMAGE.keys() - {"garbage appended"})
+def test_damage_of_the_active_segment_is_named_after_a_write_too(bench: Bench, damage: str) -> None:
+    """Little garbage is overwritten: the write leaves no damage."""
+    bench.append(*(batch(n) for n in range(5)))
+    active = max(bench.directory.glob("*.log"))
+    DAMAGE[damage](active)
+    with wrong("was changed by another program|the bytes after the segment from 4 on"):
+        bench.perform_unseen(bench.write(AppendBatches((batch(5),))))
+
+
 def test_a_cut_log_is_named(bench: Bench) -> None:
-    bench.append(batch(0), batch(1))
-    with (bench.directory / f"{0:020d}.log").open("r+b") as file:
-        file.truncate(len(batch(0).data))
+    bench.append(*(batch(n) for n in range(3)))
+    cut(bench.directory / f"{0:020d}.log", len(batch(1).data))
+    with wrong("the segment from 0 on was changed by another program"):
+        bench.append(batch(3))
+    medium = Medium(PathDirectory(bench.directory))
     with wrong("the end of a segment that is followed: 1, and it must be 2"):
-        bench.append(batch(2))
+        LogAudit(bench.storage, medium, bench.log).recovered()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 Several founders must know each other's directory ids, so the ids are derived from names. A directory that
 is created again therefore looks like the lost one (docs/decisions/0010). If it started, the member would
 vote again in an epoch and miss records that it acknowledged. The founder's entry in the voter set shows
-which: it is UNCONFIRMED until the founder has followed or led for the first time.
+which: it is UNCONFIRMED until the founder has followed or led for the first time. A leader knows earlier:
+by the founder's vote, or by its Fetch.
 
 A lone founder has a random id. Created again, it would lead a quorum of its own beside the living one.
 """

@@ -151,7 +151,7 @@ class EmbeddedNode(ReplicaView):
         """Describe the voters as controllers, so that Kafka's tools find them.
 
         With `include_fenced_brokers`, founders that never followed or led are marked as fenced: see
-        `first_start`.
+        `first_start`. A leader knows who votes and fetches before the voter set says so.
         """
         message = call.message
         assert isinstance(message, DescribeClusterRequest)
@@ -160,12 +160,17 @@ class EmbeddedNode(ReplicaView):
                 error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
                 error_message="Members of a replicated state machine are controllers.",
             )
+        present = self.replica.core.voters_of_epoch
         nodes = [
             DescribeClusterResponse.DescribeClusterBroker(
                 broker_id=voter.key.id,
                 host=end.host,
                 port=end.port,
-                is_fenced=message.include_fenced_brokers and is_unconfirmed(voter),
+                is_fenced=(
+                    message.include_fenced_brokers
+                    and is_unconfirmed(voter)
+                    and voter.key.id not in present
+                ),
             )
             for voter in self.control.voters or ()
             for end in voter.listeners

@@ -36,4 +36,6 @@ class RecordError(FormatError):
 
 
 class NewerRecordError(RecordError):
-    """A record of a type or version that 4.4.0 lacks. Its bytes are complete as far as known."""
+    """A record of a type, version or frame version that 4.4.0 lacks. Its bytes are complete as far as
+    known.
+    """

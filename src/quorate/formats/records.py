@@ -153,7 +153,7 @@ def read_frame(
             "the preview release of KRaft in 2.8 to newer versions are not supported."
         )
     if frame_version != FRAME_VERSION:
-        raise RecordError(
+        raise NewerRecordError(
             f"Could not deserialize metadata record due to unknown frame version {frame_version}"
             f"(only frame version {FRAME_VERSION} is supported)"
         )

@@ -14,7 +14,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Final
 
-from quorate.base.ids import is_reserved_directory, uuid_to_text
+from quorate.base.ids import Uuid, is_reserved_directory, uuid_to_text
 from quorate.config.node_config import NodeConfig
 from quorate.formats.files import BOOTSTRAP_CHECKPOINT, PARTITION_DIRECTORY, snapshot_name
 from quorate.formats.meta_properties import HOW_TO_REPAIR, MetaProperties
@@ -62,6 +62,11 @@ def plan(config: NodeConfig, request: FormatRequest) -> FormatPlan:
 
     Raises FormatterError, FeatureError, ScramError or IdentityError.
     """
+    if not request.cluster_id.strip():
+        raise FormatterError(
+            "The cluster id is empty: give one ('quorate storage random-uuid'). A variable of the "
+            "script may not be set"
+        )
     version = _metadata_version(config, request)
     levels = _feature_levels(config, request, version)
     if request.scram and not version.scram:
@@ -212,10 +217,19 @@ def _refuse_nested(config: NodeConfig) -> None:
 def _refuse_voter_ids(
     config: NodeConfig, request: FormatRequest, ensemble: MetaPropertiesEnsemble
 ) -> None:
-    """Refuse directory ids of initial voters with which their nodes would not start."""
+    """Refuse directory ids of initial voters with which their nodes would not start.
+
+    Kafka formats two voters of one directory id. A copied directory is then taken for its original.
+    """
+    owners: dict[Uuid, int] = {}
     for voter in request.initial_controllers:
         directory_id = voter.key.directory_id
         text = uuid_to_text(directory_id)
+        owner = owners.setdefault(directory_id, voter.key.id)
+        if owner != voter.key.id:
+            raise FormatterError(
+                f"Duplicate directory ID {text}: voters {owner} and {voter.key.id} cannot both have it"
+            )
         if is_reserved_directory(directory_id):
             raise FormatterError(
                 f"Invalid reserved directory ID {text} of voter {voter.key.id}: choose another one "

@@ -15,6 +15,7 @@ from pathlib import Path
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Uuid, is_reserved_directory, uuid_to_text
 from quorate.base.notes import Warn
+from quorate.base.sentences import sentence
 from quorate.config.node_config import NodeConfig
 from quorate.formats.errors import FormatError
 from quorate.formats.files import META_PROPERTIES, PARTITION_DIRECTORY
@@ -198,7 +199,7 @@ def _identity(config: NodeConfig, ensemble: MetaPropertiesEnsemble) -> NodeIdent
     own = known[config.metadata_log_dir]
     assert own.cluster_id is not None and own.directory_id is not None
     ignored = (
-        Warn(f"{reason}. The directory is ignored: the metadata log is in another one")
+        Warn(f"{sentence(reason)} The directory is ignored: the metadata log is in another one")
         for reason in ensemble.failed.values()
     )
     return NodeIdentity(own.cluster_id, config.node_id, own.directory_id, tuple(ignored))

@@ -243,7 +243,7 @@ class SnapshotBuilder:
 
     def __init__(self, snapshot_id: OffsetAndEpoch, timestamp_ms: int) -> None:
         """timestamp_ms: lastContainedLogTimestamp of the snapshot's header."""
-        self._id = snapshot_id
+        self.snapshot_id = snapshot_id
         self._timestamp_ms = timestamp_ms
         self._delta = ImageDelta(Image())
         self._count = 0
@@ -261,11 +261,13 @@ class SnapshotBuilder:
         except (ReplayError, RecordError) as error:
             raise ReplayError(
                 f"cannot apply record {count} of the snapshot that ends at offset "
-                f"{self._id.offset}, epoch {self._id.epoch}: {error}"
+                f"{self.snapshot_id.offset}, epoch {self.snapshot_id.epoch}: {error}"
             ) from error
         self._count = count
 
     def finish(self) -> Published:
         """The image of the whole snapshot, for `Loader.install`."""
-        provenance = Provenance(self._id.offset - 1, self._id.epoch, self._timestamp_ms, True)
+        provenance = Provenance(
+            self.snapshot_id.offset - 1, self.snapshot_id.epoch, self._timestamp_ms, True
+        )
         return Published(self._delta.apply(), provenance)

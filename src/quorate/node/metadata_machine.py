@@ -9,6 +9,7 @@ from typing import Final
 from quorate.base.ids import OffsetAndEpoch
 from quorate.controller.head import Head
 from quorate.controller.register_offsets import RegisterOffsets
+from quorate.formats.files import snapshot_name
 from quorate.metadata.image import Image
 from quorate.metadata.loader import Loader, LogBatch, Provenance, Published, SnapshotBuilder
 from quorate.metadata.replay import record_values
@@ -74,7 +75,8 @@ class MetadataMachine:
 
     def load(self, values: Sequence[bytes]) -> None:
         assert self._builder is not None
-        self._guard.check_values(values, "a snapshot")
+        where = f"snapshot {snapshot_name(self._builder.snapshot_id)}"
+        self._guard.check_values(values, where)
         self._builder.feed(values)
 
     def end_load(self) -> None:

@@ -166,6 +166,18 @@ class RaftCore:
         return known_committed(self._state)
 
     @property
+    def voters_of_epoch(self) -> frozenset[int]:
+        """The voters whose disks have the epoch that this node leads, as far as it knows.
+
+        They voted for it, or acknowledged it or records. Empty where it does not lead.
+        """
+        role = self._state.role
+        if not isinstance(role, Leader):
+            return frozenset()
+        rows = role.progress.voters.items()
+        return frozenset(node_id for node_id, row in rows if row.has_voted or row.acknowledged)
+
+    @property
     def changes_voters(self) -> bool:
         """Does this node lead and is a voter change under way?"""
         role = self._state.role

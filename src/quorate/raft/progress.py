@@ -45,6 +45,8 @@ class ReplicaProgress:
     last_caught_up_ms: int = -1
     acknowledged: bool = False
     """It knows that this node leads the epoch."""
+    has_voted: bool = False
+    """It granted this node its vote in the epoch."""
 
     def fetched(self, offset: int, leader_end: int, now_ms: int) -> None:
         """A valid Fetch at `offset` while the leader's log ended at `leader_end` (both exclusive).

@@ -242,6 +242,8 @@ def become_leader(s: RaftState, granting: set[int]) -> None:
         probes=unproven_endpoints(s),
     )
     role.progress.own.end_offset = s.durable.end_offset
+    for voter_id in granting & role.progress.voters.keys():
+        role.progress.voters[voter_id].has_voted = True
     records: list[ControlRecord] = [LeaderChange(s.me.id, s.voters.ids, tuple(sorted(granting)))]
     if s.controls.version > 0 and s.is_voter:
         bootstrap_only = s.controls.voters_offset == -1

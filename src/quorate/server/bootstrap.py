@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from quorate.base.sentences import sentence
 from quorate.controller.activation import Bootstrap, metadata_version_in
 from quorate.formats.errors import FormatError, NewerRecordError
 from quorate.formats.files import BOOTSTRAP_CHECKPOINT, PARTITION_DIRECTORY, snapshot_name
@@ -44,10 +45,12 @@ def read_bootstrap(metadata_log_dir: Path, is_new: bool, unstable: bool = False)
                 metadata_version_in(records)
         except NewerRecordError as error:
             raise FormatError(
-                f"{path}: {error}. A newer release of Kafka formatted this directory: run that "
-                "release here, or format a new directory"
+                f"{path}: {sentence(str(error))} A newer release of Kafka formatted this directory: "
+                "run that release here, or format a new directory"
             ) from None
         except (FormatError, FeatureError) as error:
-            raise FormatError(f"{path}: {error}. Restore the file, or format anew") from None
+            raise FormatError(
+                f"{path}: {sentence(str(error))} Restore the file, or format anew"
+            ) from None
         return bootstrap
     return Bootstrap()

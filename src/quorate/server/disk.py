@@ -88,6 +88,8 @@ class DiskThread:
         self._closing = threading.Event()
         self._worker = threading.Thread(target=self._run, name="quorate-disk", daemon=True)
         self._snapshots: list[threading.Thread] = []
+        self.on_performing: Callable[[Sequence[Job]], None] | None = None
+        """Called on the disk thread before jobs; an exception stops the node. Set it before `start`."""
         self.on_performed: Callable[[Sequence[Job], Sequence[Result]], None] | None = None
         """Called on the disk thread after jobs; an exception stops the node. Set it before `start`."""
 
@@ -158,6 +160,8 @@ class DiskThread:
     def _perform(self, jobs: Sequence[Job]) -> list[Result]:
         self._busy_since = time.monotonic()
         try:
+            if self.on_performing is not None:
+                self.on_performing(jobs)
             results = self._disk.perform(jobs)
             if self.on_performed is not None:
                 self.on_performed(jobs, results)

@@ -138,7 +138,7 @@ class Driver:
     def verify_log(self, audit: LogAudit) -> None:
         """Compare core, storage and medium after every step. Call it before `start`."""
         self._log_audit = audit
-        self._disk.on_performed = audit.performed
+        self._disk.on_performing, self._disk.on_performed = audit.performing, audit.performed
 
     def start(self) -> None:
         """Start stepping. `acceptor.listen` opens the listeners."""

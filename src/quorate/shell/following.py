@@ -12,6 +12,7 @@ from tempfile import TemporaryFile
 from typing import ClassVar, Final
 
 from quorate.base.ids import OffsetAndEpoch
+from quorate.base.sentences import sentence
 from quorate.client.leader import Controllers, LeaderDivergedError, LeaderUnreachableError
 from quorate.client.log_fetcher import Fetched, LogFetcher
 from quorate.formats.batch import iter_batches
@@ -147,5 +148,5 @@ class QuorumFollower:
         return LeaderDivergedError(
             f"controllers {self._controllers}: the record at offset {self._loader.next_offset - 1} "
             f"(epoch {self._last_epoch}) was committed and read, but leader {self.leader_id} does not "
-            f"have it: {why}. {self._fetcher.another_log}"
+            f"have it: {sentence(why)} {self._fetcher.another_log}"
         )

@@ -9,13 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from quorate.base.ids import METADATA_TOPIC_ID, uuid_to_text
+from quorate.base.ids import METADATA_TOPIC_ID, OffsetAndEpoch, uuid_to_text
 from quorate.base.notes import Warn
 from quorate.formats.errors import FormatError
 from quorate.formats.files import (
+    INDEX_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
+    LOG_SUFFIX,
     PARTITION_METADATA,
     QUORUM_STATE,
+    TIME_INDEX_SUFFIX,
     decode_leader_epochs,
     decode_partition_metadata,
     decode_quorum_state,
@@ -24,6 +27,7 @@ from quorate.formats.files import (
     segment_name,
     snapshot_name,
 )
+from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID
 from quorate.raft.values import ControlState, ElectionState
 from quorate.storage.api import CorruptLogError, SnapshotInfo
 from quorate.storage.disk import Disk, File, read_file
@@ -37,6 +41,7 @@ REJOIN: Final = (
     "('storage format --no-initial-controllers'), start it, and let the replica join anew with its "
     "new directory id ('add-controller'); a voter that is alone has no other to join: docs/recovery.md"
 )
+_LOG_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 _SECTOR: Final = 512
 """What a disk writes whole or not at all; of the zeros that stand for what it did not write."""
 
@@ -112,8 +117,7 @@ def _read_snapshots(disk: Disk, found: DirectorySurvey) -> None:
         except DamageError as damage:
             raise CorruptLogError(
                 f"{disk.where}/{snapshot_name(snapshot_id)}: damaged at byte {damage.position}: "
-                f"{damage.what}; if an intact snapshot is beside it and the log reaches back to "
-                f"that one, move this file away: the log holds all its records; else {REJOIN}"
+                f"{damage.what}; {_cure_of_snapshot(ids, found.names)}"
             ) from None
         finally:
             file.close()
@@ -123,6 +127,21 @@ def _read_snapshots(disk: Disk, found: DirectorySurvey) -> None:
                 f"{snapshot_name(found.snapshots[-1].id)}, which ends before it; {REJOIN}"
             )
         found.snapshots.append(info)
+
+
+def _cure_of_snapshot(ids: list[OffsetAndEpoch], names: frozenset[str]) -> str:
+    """What to do about a damaged snapshot. A formatted directory has neither vote nor log."""
+    has_state = not names.isdisjoint((QUORUM_STATE, LEADER_EPOCH_CHECKPOINT))
+    has_log = any(name.endswith(_LOG_SUFFIXES) for name in names)
+    if ids == [BOOTSTRAP_SNAPSHOT_ID] and not has_state and not has_log:
+        return (
+            "the directory has no vote and no log: if this replica has never run, empty the "
+            "directory and format it anew, with the same voters ('storage format'); else " + REJOIN
+        )
+    return (
+        "if an intact snapshot is beside it and the log reaches back to that one, move this file "
+        f"away: the log holds all its records; else {REJOIN}"
+    )
 
 
 def _saved_epochs(disk: Disk, found: DirectorySurvey) -> tuple[tuple[int, int], ...] | None:

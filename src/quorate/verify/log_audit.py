@@ -114,6 +114,17 @@ class LogAudit:
             if isinstance(job, WriteSnapshot):
                 self._writing |= {_plain(job.snapshot_id)}
 
+    def performing(self, jobs: Iterable[Job]) -> None:
+        """Before the disk performs `jobs`: nobody else has changed what they append to.
+
+        A write puts its bytes where the storage knows the end. It would hide a cut, and what was
+        appended.
+        """
+        if self._failed or not any(isinstance(job, Write) for job in jobs):
+            return
+        if problem := self._medium.newest_problem():
+            raise LogBeliefError(f"the log was changed by another program: {problem}")
+
     def performed(self, jobs: Sequence[Job], results: Sequence[Result]) -> None:
         """After the disk performed `jobs`, with `results`. Nothing is compared after a failure."""
         expected = self._performed
@@ -144,6 +155,12 @@ class LogAudit:
         segments = self._medium.segments(names)
         if not segments:
             raise LogBeliefError("the log has no segment on the medium")
+        for one in segments:
+            if one.is_altered:
+                raise LogBeliefError(
+                    f"the segment from {one.base_offset} on was changed by another program"
+                )
+            _same(f"the bytes after the segment from {one.base_offset} on", one.rest, 0)
         for before, after in pairwise(segments):
             _same("the end of a segment that is followed", before.end_offset, after.base_offset)
         end = segments[-1].end_offset

@@ -13,15 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
+from quorate.verify.batches import RECORDS_AT, batches, record_value, varint
+
 _LOG: Final = re.compile(r"(\d{20})\.log")
 _CHECKPOINT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
-_BATCH: Final = struct.Struct(">qiibIhiqq")
-"""Base offset, length of the rest, epoch, magic, CRC, attributes, last offset delta, first and
-maximum timestamp."""
-_MAGIC: Final = 2
-_LENGTH_FROM: Final = 12
-"""The length of a batch counts the bytes after base offset and length."""
-_RECORDS_AT: Final = 61
+_TAIL_BYTES: Final = 256
+"""So many bytes at the end of a segment are read again, each time."""
 _HEADER_BYTES: Final = 256
 """More than the first batch of a snapshot has: one record, of a version and a timestamp."""
 
@@ -67,6 +64,12 @@ class SegmentOnMedium:
     max_timestamp: int = -1
     epochs: list[tuple[int, int]] = field(default_factory=list)
     """(epoch, base offset of its first batch) of the batches, ascending."""
+    rest: int = 0
+    """Bytes after the last whole batch."""
+    tail: bytes = b""
+    """The last bytes of the batches."""
+    is_altered: bool = False
+    """Bytes that were read before are gone, or are others now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,10 @@ class SnapshotOnMedium:
 
 
 class Medium:
-    """Reads a directory. What was read once of a segment is not read again until `forget`."""
+    """Reads a directory. What was read once of a segment is not read again until `forget`.
+
+    Only its last bytes are: a write after a cut restores the size and leaves zeros.
+    """
 
     def __init__(self, directory: MediumFiles) -> None:
         self._directory = directory
@@ -100,6 +106,18 @@ class Medium:
             del self._segments[name]
         return [self._segment(name, int(found[name][1])) for name in sorted(found)]
 
+    def newest_problem(self) -> str | None:
+        """How the newest segment differs from what was read of it; None where it does not."""
+        if not self._segments:
+            return None
+        name = max(self._segments)
+        known, size = self._segments[name], self._directory.size(name)
+        if size != known.size:
+            return f"{name} has {size} bytes"
+        if self._tail(name, known) != known.tail:
+            return f"{name} ends with other bytes"
+        return None
+
     def snapshots(self, names: list[str]) -> list[SnapshotOnMedium]:
         """The snapshots among these files, ascending."""
         found = []
@@ -115,56 +133,38 @@ class Medium:
     def _segment(self, name: str, base: int) -> SegmentOnMedium:
         size = self._directory.size(name)
         known = self._segments.get(name)
-        if known is None or size < known.size:
+        if known is None:
             known = self._segments[name] = SegmentOnMedium(base, base)
+        elif size < known.size or self._tail(name, known) != known.tail:
+            known = self._segments[name] = SegmentOnMedium(base, base, is_altered=True)
         if size > known.size:
             read_batches(known, self._directory.read(name, known.size, size - known.size))
+            known.tail = self._tail(name, known)
+        known.rest = size - known.size
         return known
+
+    def _tail(self, name: str, segment: SegmentOnMedium) -> bytes:
+        size = min(segment.size, _TAIL_BYTES)
+        return self._directory.read(name, segment.size - size, size)
 
 
 def read_batches(segment: SegmentOnMedium, data: bytes) -> None:
     """Add the whole batches of `data`, which follows what the segment has."""
-    at = 0
-    while at + _BATCH.size <= len(data):
-        base, length, epoch, magic, _, _, last_delta, _, max_timestamp = _BATCH.unpack_from(
-            data, at
-        )
-        size = _LENGTH_FROM + length
-        if magic != _MAGIC or at + size > len(data):
-            return
-        if not segment.epochs or segment.epochs[-1][0] != epoch:
-            segment.epochs.append((epoch, base))
+    for batch in batches(data):
+        if not segment.epochs or segment.epochs[-1][0] != batch.epoch:
+            segment.epochs.append((batch.epoch, batch.base_offset))
         if segment.first_timestamp is None:
-            segment.first_timestamp = max_timestamp
-        segment.max_timestamp = max(segment.max_timestamp, max_timestamp)
-        segment.end_offset = base + last_delta + 1
-        segment.size += size
-        at += size
+            segment.first_timestamp = batch.max_timestamp
+        segment.max_timestamp = max(segment.max_timestamp, batch.max_timestamp)
+        segment.end_offset = batch.end_offset
+        segment.size += len(batch.data)
 
 
 def header_timestamp(data: bytes) -> int | None:
     """`LastContainedLogTimestamp` of the snapshot that begins with these bytes."""
     try:
-        at = _RECORDS_AT
-        _, at = _varint(data, at)  # the length of the record
-        at += 1  # attributes
-        _, at = _varint(data, at)  # timestamp delta
-        _, at = _varint(data, at)  # offset delta
-        key, at = _varint(data, at)
-        at += max(key, 0)
-        _, at = _varint(data, at)  # the length of the value
+        _, at = varint(data, RECORDS_AT)  # the length of the record
+        _, at = varint(data, record_value(data, at))  # the length of the value
         return int(struct.unpack_from(">hq", data, at)[1])
     except (IndexError, struct.error):
         return None
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A zigzag varint, and the position behind it. Raises IndexError."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return (value >> 1) ^ -(value & 1), at

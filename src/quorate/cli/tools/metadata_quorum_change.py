@@ -8,6 +8,7 @@ import click
 
 from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import Listener, ReplicaKey, uuid_from_text, uuid_to_text
+from quorate.base.sentences import sentence
 from quorate.cli.options import CONTEXT, INT32, ToolCommand, open_admin
 from quorate.cli.tools.metadata_quorum_describe import QuorumToolError, endpoint_text
 
@@ -161,7 +162,7 @@ def _remove(admin: Admin, key: ReplicaKey, unregister: bool) -> None:
         if not unregister or not may_help:
             raise
         raise QuorumToolError(
-            f"Failed to remove KRaft voter {key.id}: {reason}. {_how_to_unregister(key.id)}"
+            f"Failed to remove KRaft voter {key.id}: {sentence(reason)} {_how_to_unregister(key.id)}"
         ) from None
 
 
@@ -174,7 +175,7 @@ def _unregister(admin: Admin, controller_id: int) -> None:
     except ClientError as error:
         _, reason = _refusal(error)
         raise QuorumToolError(
-            f"Failed to unregister controller {controller_id}: {reason}. "
+            f"Failed to unregister controller {controller_id}: {sentence(reason)} "
             f"{_how_to_unregister(controller_id)}"
         ) from None
 

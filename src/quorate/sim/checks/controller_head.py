@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from quorate.base.errors import ErrorCode
-from quorate.metadata.image import QuotaEntity
 from quorate.sim.world.controller import ControllerResponse
 from quorate.sim.world.observable import ObservableWorld, SimulatedNode
 from quorate.sim.world.observer import Observer, ViolationError
 from quorate.wire.messages import AlterClientQuotasRequest, AlterClientQuotasResponse
 
 if TYPE_CHECKING:
-    from quorate.metadata.image import Image
+    from quorate.metadata.image import Image, QuotaEntity
     from quorate.node.controller_node import ControllerNode
 from quorate.node.node_io import NodeEffects
 

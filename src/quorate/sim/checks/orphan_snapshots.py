@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.base.ids import OffsetAndEpoch
-from quorate.formats.files import PART_SUFFIX
 from quorate.raft.ready import AbandonSnapshot, InstallSnapshot, SnapshotChunk
 from quorate.raft.roles import Follower
 from quorate.replica.disk_jobs import Write
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
     from quorate.storage.memory import MemoryDisk
 
 CHECK = "orphan snapshots are removed"
+_PARTIAL: Final = ".checkpoint.part"
+"""The end of the name of a snapshot that is not whole (`Snapshots.PARTIAL_SUFFIX`)."""
 
 
 class OrphanSnapshotCheck:
@@ -59,7 +60,7 @@ class OrphanSnapshotCheck:
         self._check(model, disk, int(begun))
 
     def _check(self, model: ReplicaModel, disk: MemoryDisk, most: int) -> None:
-        parts = [name for name in disk.names() if name.endswith(PART_SUFFIX)]
+        parts = [name for name in disk.names() if name.endswith(_PARTIAL)]
         if len(parts) > most:
             raise ViolationError(
                 CHECK,

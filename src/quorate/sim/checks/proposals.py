@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from quorate.base.errors import ErrorCode
-from quorate.formats.batch import HEADER_SIZE, read_batch
-from quorate.formats.batch_records import values as values_of
 from quorate.raft.ready import Refused
 from quorate.replica.replica import Committed, Submit
 from quorate.sim.checks.history import ClusterHistory, LoggedBatch
 from quorate.sim.checks.replica_model import ReplicaModel
 from quorate.sim.checks.times import FOREVER
 from quorate.sim.world.observer import ViolationError
+from quorate.verify.batches import RECORDS_AT
+from quorate.verify.batches import values as values_of
 
 if TYPE_CHECKING:
     from quorate.replica.proposals import Outcome
@@ -117,7 +117,7 @@ class ProposalCheck:
         at: LoggedBatch | None = model.tip
         while at is not None and at.end > start:
             if not at.control and self._is_own(model, at):
-                records = values_of(read_batch(at.data, 0))
+                records = values_of(at.data)
                 for i in range(len(records) - count + 1):
                     yield tuple(records[i : i + count])
             at = at.parent
@@ -212,7 +212,7 @@ class ProposalCheck:
 
 def _fits(values: Sequence[bytes], most: int) -> bool:
     """Whether the values fit one batch, whatever the record headers need."""
-    return HEADER_SIZE + sum(_OVERHEAD + len(value) for value in values) <= most
+    return RECORDS_AT + sum(_OVERHEAD + len(value) for value in values) <= most
 
 
 def _outcome_text(outcome: Committed) -> str:
@@ -231,4 +231,4 @@ def _values(entry: LoggedBatch, base: int, end: int) -> list[bytes] | None:
         at = at.parent
     if at is None or at.end < end:
         return None
-    return values_of(read_batch(at.data, 0))[base - at.base : end - at.base]
+    return values_of(at.data)[base - at.base : end - at.base]

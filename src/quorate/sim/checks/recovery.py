@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.base.ids import ZERO_UUID
-from quorate.formats.batch import iter_batches
 from quorate.raft.values import ElectionState
 from quorate.sim.checks.history import LoggedBatch
 from quorate.sim.checks.messages import election_words
 from quorate.sim.checks.replica_model import ReplicaModel
 from quorate.sim.world.observer import ViolationError
 from quorate.storage.api import AppendedBatch
+from quorate.verify.batches import batches
 
 if TYPE_CHECKING:
     from quorate.sim.world.observable import SimulatedNode
@@ -70,8 +70,8 @@ def _recovered_tip(
             f"{model}: its log starts at {log.start_offset}, where nothing is committed",
         )
     data = process.storage.read(log.start_offset, log.end_offset, _ALL)
-    for view in iter_batches(data, verify=False):
-        batch = AppendedBatch(view.base_offset, view.end_offset - 1, view.epoch, view.data)
+    for found in batches(data):
+        batch = AppendedBatch(found.base_offset, found.end_offset - 1, found.epoch, found.data)
         tip = _recovered_entry(model, tip, batch)
     if tip.end != log.end_offset:
         raise ViolationError(

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from quorate.base.ids import OffsetAndEpoch
-from quorate.formats.batch import read_batch
 from quorate.raft.ready import Clean
 from quorate.replica.disk_jobs import (
     Installed,
@@ -21,6 +20,7 @@ from quorate.replica.disk_jobs import (
 from quorate.sim.checks.history import ClusterHistory, LoggedBatch
 from quorate.sim.checks.replica_model import ReplicaModel
 from quorate.sim.world.observer import ViolationError
+from quorate.verify.batches import batches
 
 if TYPE_CHECKING:
     from quorate.replica.applier import Applier
@@ -34,7 +34,7 @@ _NONE = OffsetAndEpoch(0, 0)
 def check_age(model: ReplicaModel, entry: LoggedBatch, job: WriteSnapshot) -> None:
     """A snapshot has the timestamp of the newest batch in it: retention by age uses it (KIP-630,
     LastContainedLogTimestamp)."""
-    newest = read_batch(entry.data, 0).max_timestamp
+    newest = next(batches(entry.data)).max_timestamp
     if job.last_contained_log_timestamp != newest:
         raise ViolationError(
             "age of a snapshot",

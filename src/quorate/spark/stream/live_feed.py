@@ -9,6 +9,7 @@ from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Final
 
 from quorate.base.ids import Address, OffsetAndEpoch
+from quorate.base.sentences import sentence
 from quorate.client.leader import Controllers
 from quorate.client.log_fetcher import Fetched, LogFetcher
 from quorate.formats.files import segment_name, snapshot_name
@@ -97,7 +98,7 @@ class LiveFeed(StreamFeed):
         return LogDivergedError(
             f"{self.name}: the log of cluster {self._fetcher.cluster_id} is not the log that this "
             f"stream has read: the stream is at offset {start.offset} with epoch {start.epoch}, but "
-            f"{why}. {ANOTHER_LOG}"
+            f"{sentence(why)} {ANOTHER_LOG}"
         )
 
 

@@ -27,6 +27,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from quorate.base.sentences import sentence
 from quorate.spark.tables.delta_log import APP, RUNS_PATH
 from quorate.spark.tables.delta_texts import create_table, describe, is_described
 from quorate.spark.tables.files import arrow_rows, run_of
@@ -275,8 +276,8 @@ class DeltaStore(TableStore):
             ) from None
         except ValueError as error:
             raise WarehouseError(
-                f"{path}: the plan of run {run} cannot be read: {error}. Put it back, or take the "
-                "logs into a new warehouse"
+                f"{path}: the plan of run {run} cannot be read: {sentence(str(error))} Put it back, or "
+                "take the logs into a new warehouse"
             ) from None
 
     def _not_applied(self, table: str, last: RunPlan, reached: int) -> list[RunPlan]:
