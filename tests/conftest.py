@@ -34,7 +34,7 @@ settings.load_profile("quorate")
 def pytest_configure(config: pytest.Config) -> None:
     """Seed the property tests by the date, unless --hypothesis-seed gives another seed."""
     if config.getoption("hypothesis_seed", None) is None:
-        hypothesis.core.global_force_seed = DAY
+        hypothesis.core.global_force_seed = DAY  # type: ignore[assignment]  # Hypothesis declares None only
 
 
 # What nohup, or a shell that runs a job in the background, ignores would be ignored by the programs

@@ -31,6 +31,11 @@ def plant(name: str) -> None:
     find(name)()
 
 
+def _replace(cls: type, name: str, function: Callable[..., object]) -> None:
+    """Let the class have another method, for as long as this process lives."""
+    setattr(cls, name, function)
+
+
 def _forget() -> None:
     """A sync of the log does nothing, and nothing reaches the medium early."""
     from quorate.nemesis.disk import LossyDisk, LossyFile
@@ -47,8 +52,8 @@ def _forget() -> None:
         begin(self, *arguments)
         self.uniform = lambda: 1.0
 
-    LossyFile.sync = forgetful_sync
-    LossyDisk.__init__ = without_writeback
+    _replace(LossyFile, "sync", forgetful_sync)
+    _replace(LossyDisk, "__init__", without_writeback)
 
 
 def _hasty() -> None:
@@ -65,7 +70,7 @@ def _hasty() -> None:
         )
         return not wanted.is_cas or self.store.values.get(wanted.key) == wanted.expected
 
-    ClientEndpoint.write = hasty_write
+    _replace(ClientEndpoint, "write", hasty_write)
 
 
 def _stale() -> None:
@@ -79,7 +84,7 @@ def _stale() -> None:
             return self.store.values.get(request["key"])
         return await do(self, request)
 
-    ClientEndpoint.do = stale_do
+    _replace(ClientEndpoint, "do", stale_do)
 
 
 BUGS = {"forget": _forget, "hasty": _hasty, "stale": _stale}

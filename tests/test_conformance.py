@@ -10,8 +10,8 @@ import importlib.util
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NAMES_SHA256 = "7112c91d83192b1a0e17a9f666de6ffb1c646cefe45da69a4c98f6fd3c833e82"
-SCENARIOS = 738
+NAMES_SHA256 = "67895a314364d5d607ff10b542c8c98a9da2c98ab4462adb626eb9cf9e96284c"
+SCENARIOS = 882
 AT_LEAST_MAPPED = 0.95
 LEAST_REASON = 40
 

@@ -12,11 +12,14 @@ import shutil
 import subprocess
 import sys
 import types
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from narrow import not_none
 from quorate._stale import changed_sources
 from time_budget import QUICK
 
@@ -26,9 +29,10 @@ PURE = bool(os.environ.get("QUORATE_PURE_PYTHON"))
 
 @pytest.fixture
 def build_native():
-    spec = importlib.util.spec_from_file_location("build_native", ROOT / "tools/build_native.py")
+    path = ROOT / "tools/build_native.py"
+    spec = not_none(importlib.util.spec_from_file_location("build_native", path))
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    not_none(spec.loader).exec_module(module)
     return module
 
 
@@ -162,7 +166,12 @@ def test_a_changed_source_is_named(elsewhere):
 def test_who_will_not_wait_gets_the_codec_alone(elsewhere, monkeypatch):
     built = []
     monkeypatch.setattr(elsewhere, "CODEC", ("codec.c",))
-    monkeypatch.setattr(elsewhere, "build", lambda modules: built.append(modules) or [])
+
+    def build(modules):
+        built.append(modules)
+        return []
+
+    monkeypatch.setattr(elsewhere, "build", build)
     (elsewhere.PACKAGE / "codec.c").write_text("int x;\n")
     elsewhere.MANIFEST.write_text(json.dumps(elsewhere.wanted(elsewhere.COMPILED)))
     (elsewhere.PACKAGE / "one.py").write_text("x = 2\n")
@@ -345,7 +354,7 @@ def test_whatever_builds_a_wheel_gets_mypyc_where_it_can_run(monkeypatch):
     monkeypatch.setattr(build_native, "has_compiler", lambda: True)
     monkeypatch.setenv("QUORATE_PURE_PYTHON", "1")
     assert hook.dependencies() == []
-    data = {"force_include": {}}
+    data: dict[str, Any] = {"force_include": {}}
     hook.initialize("standard", data)
     assert data == {"force_include": {}}, "a pure wheel"
 
@@ -363,7 +372,8 @@ def reads_as_none(tree):
 
 
 def _reads_in(function):
-    stores, calls, loads = {}, [], []
+    stores: dict[str, list[Any]] = {}
+    calls, loads = [], []
     for block in _blocks(function):
         ends = isinstance(block[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
         end = block[-1].end_lineno if ends else function.end_lineno
@@ -395,7 +405,7 @@ def _blocks(function):
 def _assignments(statement):
     if isinstance(statement, ast.Assign):
         for target in statement.targets:
-            pairs = [(target, statement.value)]
+            pairs: Iterable[tuple[ast.expr, ast.expr]] = [(target, statement.value)]
             if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
                 pairs = zip(target.elts, statement.value.elts, strict=True)
             for field, value in pairs:

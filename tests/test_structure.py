@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from narrow import not_none
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
@@ -314,9 +316,10 @@ def test_the_pages_name_code_that_exists():
 
 
 def test_the_drawing_of_the_roles_is_current():
-    spec = importlib.util.spec_from_file_location("draw_states", ROOT / "tools/draw_states.py")
+    path = ROOT / "tools/draw_states.py"
+    spec = not_none(importlib.util.spec_from_file_location("draw_states", path))
     drawing = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(drawing)
+    not_none(spec.loader).exec_module(drawing)
     assert drawing.PAGE.read_text() == drawing.page(), "run: python tools/draw_states.py"
 
 

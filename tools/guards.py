@@ -46,7 +46,6 @@ _TESTS: Final = {
         "tests/sim/test_rare_worlds.py",
         "tests/sim/test_known_bugs.py",
         "tests/sim/test_kafka_scenarios.py",
-        "tests/sim/test_sim_kept_plans.py",
     ),
 }
 _HOOK: Final = "_guard"

@@ -1,4 +1,4 @@
-"""Record the internal topics of a Kafka 4.3.1 broker, and Kafka's dumps of them.
+"""Record the internal topics of a Kafka 4.3.1 broker, compressed batches, and Kafka's dumps of them.
 
     python tools/record_broker_logs.py
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "tests/data/kafka-4.3.1-topics"
 sys.path.insert(0, str(ROOT / "tests"))
 
-from interop.kafka import DUMP_LOG, JavaNode, Quorum, java_command, java_tool, libs  # noqa: E402 - found by the line above
+from interop.kafka import DUMP_LOG, Quorum, java_command, java_tool, libs  # noqa: E402 - found by the line above
 
 INTEROP = ROOT / "tests/interop"
 DECODERS = {
@@ -29,6 +29,7 @@ DECODERS = {
     "__share_group_state-0": "--share-group-state-decoder",
     "__remote_log_metadata-0": "--remote-log-metadata-decoder",
     "orders-0": "--print-data-log",
+    "compressed-0": "--deep-iteration",
 }
 KEPT = (".log", ".snapshot", ".txnindex")
 TIERED = {"remote.log.storage.system.enable": "true"}
@@ -63,15 +64,23 @@ def record(home: Path) -> None:
         clients = java_command(str(INTEROP / "BrokerLogs.java"), broker.address, str(WAIT_MS))
         subprocess.run(clients, check=True, timeout=180)
         broker.kill(signal.SIGTERM)  # a clean stop writes the snapshots of producers
-        _keep(broker)
+        compressed = broker.data / "compressed-0"
+        compressed.mkdir()
+        write_compressed(compressed / "00000000000000000000.log")
+        _keep(broker.data)
 
 
-def _keep(broker: JavaNode) -> None:
+def write_compressed(path: Path) -> None:
+    """Let Kafka write a segment with batches of every codec."""
+    subprocess.run(java_command(str(INTEROP / "CompressedLogs.java"), str(path)), check=True)
+
+
+def _keep(data: Path) -> None:
     shutil.rmtree(SAMPLES, ignore_errors=True)
     for partition, decoder in DECODERS.items():
         folder = SAMPLES / partition
         folder.mkdir(parents=True)
-        for path in sorted((broker.data / partition).iterdir()):
+        for path in sorted((data / partition).iterdir()):
             if path.suffix in KEPT:
                 kept = Path(shutil.copyfile(path, folder / path.name))
                 dump = java_tool(DUMP_LOG, decoder, "--files", str(kept)).stdout

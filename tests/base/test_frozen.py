@@ -19,7 +19,7 @@ print(state.epoch, hash(state) == hash(ElectionState(3, 2, None)))
 def test_a_value_that_is_changed_raises_in_the_tests():
     state = ElectionState(1, 2, ReplicaKey(2, Uuid(bytes(16))))
     with pytest.raises(AttributeError):
-        state.epoch = 3
+        state.epoch = 3  # type: ignore[misc]  # mypy refuses it, too
     with pytest.raises(AttributeError):
         del state.epoch
     assert hash(state) == hash(ElectionState(1, 2, ReplicaKey(2, Uuid(bytes(16)))))

@@ -90,9 +90,9 @@ def test_it_runs_once_it_is_ready_and_unfenced(broker):
     broker.heartbeat(is_caught_up=True)
     broker.lifecycle.set_ready(broker.now_ms)
     assert not broker.heartbeat(is_fenced=True)[0].want_fence
-    assert broker.lifecycle.state is BrokerState.RECOVERY
+    assert broker.lifecycle.state == BrokerState.RECOVERY
     broker.heartbeat(is_fenced=False)
-    assert broker.lifecycle.state is BrokerState.RUNNING
+    assert broker.lifecycle.state == BrokerState.RUNNING
     assert broker.heartbeat(is_fenced=False)[1] == 2_000
 
 

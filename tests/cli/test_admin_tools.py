@@ -1,6 +1,7 @@
 """Tools of brokers and partitions: what interop does not show, JSON, files and half-done work."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,12 @@ ADD = ("acls", "--add", "--topic", "t", "--operation", "read")
 
 
 def acl(**changes):
-    fields = {"principal": "User:a", "host": "*", "operation": 3, "permission_type": 3}
+    fields: dict[str, Any] = {
+        "principal": "User:a",
+        "host": "*",
+        "operation": 3,
+        "permission_type": 3,
+    }
     return RESOURCE(
         resource_type=2, resource_name="t", acls=[RESOURCE.AclDescription(**fields | changes)]
     )
@@ -269,7 +275,7 @@ def test_tokens(tool, node, tmp_path, monkeypatch):
     file = tmp_path / "client.properties"
     file.write_text("client.id=x\n")
     config = ("delegation-tokens", "--command-config", file)
-    token = {
+    token: dict[str, Any] = {
         "principal_type": "User",
         "principal_name": "a",
         "token_id": "id1",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from quorate.cli import columns
@@ -9,7 +11,7 @@ from quorate.cli.columns import table_lines
 
 
 def test_columns_have_the_width_of_their_widest_cell():
-    rows = [[1, None], ["long", ["a", {"b": 2.5}]]]
+    rows: list[list[Any]] = [[1, None], ["long", ["a", {"b": 2.5}]]]
     assert table_lines(["x", "y"], rows) == [
         "x     y",
         "----  ------------",

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from formats.filled_records import data_batch
 from formats.samples import DATA, DUMPED_FILES, dump_of, named, short
+from quorate.base.ids import Uuid
 from quorate.cli.tools.dump_batches import (
     PIECE_SIZE,
     BatchOptions,
@@ -237,12 +239,25 @@ def test_an_unknown_control_record_is_named(quorate, log):
     assert code == 0 and out.splitlines()[3].endswith("controlType: UNKNOWN(9)")
 
 
-def test_compressed_records_are_refused(quorate, log):
-    batch = bytearray(encode_batch(0, 1, 5, [NO_OP]))
-    struct.pack_into(">h", batch, 21, 2)
+@pytest.mark.parametrize(
+    ("number", "codec", "data"),
+    [
+        (1, "gzip", b"no gzip"),
+        (2, "snappy", b"\xff\xff\xff\xff\x0fno snappy"),
+        (2, "snappy", b"\x82SNAPPY\0\0\0\0\1\0\0\0\1\0\0\1\0cut"),
+        (3, "lz4", b"no lz4"),
+        (3, "lz4", b"\x04\x22\x4d\x18"),
+        (4, "zstd", b"no zstd"),
+        (4, "zstd", b"\x28\xb5\x2f\xfd"),
+    ],
+)
+def test_damaged_compressed_records_end_the_dump_after_the_batch(quorate, log, number, codec, data):
+    batch = bytearray(encode_batch(0, 1, 5, [NO_OP]))[:61] + data
+    struct.pack_into(">i", batch, 8, len(batch) - 12)
+    struct.pack_into(">h", batch, 21, number)
     code, out, err = quorate("dump-log", DECODE, "--files", log(bytes(batch)))
-    assert code == 1 and "compresscodec: snappy" in out
-    assert "records that are compressed with snappy cannot be read" in err
+    assert code == 1 and f"compresscodec: {codec}" in out
+    assert f"batch at byte 0: damaged {codec} data: " in err
 
 
 def test_non_consecutive_offsets_are_reported(quorate, log):
@@ -286,9 +301,36 @@ def test_options_may_be_abbreviated_and_have_one_dash_as_in_kafka(quorate, log):
     assert unclear.code == 1 and "--max" in unclear.err
 
 
-def test_the_help_names_the_unsupported_decoders(quorate):
-    said = " ".join(quorate("dump-log", "--help").out.split())
-    assert "--key-decoder-class" in said and "--value-decoder-class" in said
+@pytest.mark.parametrize(
+    ("decoder", "data", "shown"),
+    [
+        ("StringDecoder", b"ab", "ab"),
+        ("IntegerDecoder", b"\xff\xff\xff\xfe", "-2"),
+        ("LongDecoder", b"\0\0\0\1\0\0\0\1more", "4294967297"),
+        ("DefaultDecoder", b"\0\xff", "00ff"),
+    ],
+)
+def test_keys_and_values_have_the_decoders_of_kafka(quorate, log, decoder, data, shown):
+    name = f"org.apache.kafka.tools.api.{decoder}"
+    for part, pair in (("key", (data, b"v")), ("value", (b"k", data))):
+        words = ("dump-log", f"--{part}-decoder-class", name, "--files", log(data_batch(0, [pair])))
+        key, value = (shown, "v") if part == "key" else ("k", shown)
+        assert quorate(*words).out.splitlines()[3].endswith(f"key: {key} payload: {value}")
+        fact = json.loads(quorate(*words, "--json").out.splitlines()[-1])
+        assert (fact["key"], fact["value"]) == (key, value)
+
+
+def test_a_record_that_is_too_short_for_its_decoder_ends_the_dump(quorate, log):
+    path = log(data_batch(0, [(None, b"\0\0\0\1"), (None, b"abc")]))
+    name = "org.apache.kafka.tools.api.IntegerDecoder"
+    code, out, err = quorate("dump-log", "--value-decoder-class", name, "--files", path)
+    assert code == 1 and out.splitlines()[3].endswith("payload: 1")
+    assert "IntegerDecoder needs 4 bytes, and the record at offset 1 has 3" in err
+
+
+def test_a_decoder_that_kafka_does_not_have_is_refused_with_those_it_has(quorate, log):
+    found = quorate("dump-log", "--key-decoder-class", "com.x.Mine", "--files", log(b""))
+    assert found.code == 1 and "'org.apache.kafka.tools.api.LongDecoder'" in found.err
 
 
 def test_the_option_files_is_given_once(quorate, log):
@@ -311,7 +353,7 @@ def test_a_batch_larger_than_a_piece_is_printed(quorate, log):
 
 def test_random_records_print_the_same_in_both_implementations(quorate, log):
     values = [
-        encode_record(TopicRecord(name="t" * (index % 37), topic_id=os.urandom(16)), 0)
+        encode_record(TopicRecord(name="t" * (index % 37), topic_id=Uuid(os.urandom(16))), 0)
         for index in range(3000)
     ]
     path = log(encode_batch(0, 1, 5, values))

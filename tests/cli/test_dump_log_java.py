@@ -14,6 +14,7 @@ from formats.filled_records import coordinator_pairs, data_batch, filled
 from formats.samples import DATA, TOPICS
 from interop import java
 from interop.java import DUMP_LOG, KAFKA_4_3, KAFKA_4_4, java_command, java_tool
+from narrow import as_any
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import (
     HEADER_SIZE,
@@ -102,7 +103,7 @@ def test_our_snapshots_and_control_records(quorate, tmp_path):
     )
     snapshot.write_bytes(b"".join(pieces))
     log = tmp_path / "00000000000000000040.log"
-    control = [LeaderChange(1, (1, 2), (1,)), KRaftVersion(1), Voters(())]
+    control = (LeaderChange(1, (1, 2), (1,)), KRaftVersion(1), Voters(()))
     log.write_bytes(
         encode_control_batch(40, 2, 5, control)
         + encode_keyed_batch(43, 2, 5, [(b"\0\0\0\x09", b"\0\0")])
@@ -125,7 +126,7 @@ def test_every_record_of_a_coordinator_in_every_version(quorate, tmp_path, optio
     types, release = TOPIC_DECODERS[option]
     pairs = coordinator_pairs(types)
     key, value = pairs[0]
-    assert value
+    assert key and value
     pairs += [
         (b"\0\x63key", b"\0\0"),
         (b"\xff\xffkey", None),
@@ -182,7 +183,7 @@ def test_every_record_about_remote_segments(quorate, tmp_path):
         ):
             known = {field.name for field in cls.schema.fields}
             found = {name: value for name, value in change.items() if name in known}
-            values.append(frame + encode(cls(**found), 0))
+            values.append(frame + encode(cls(**as_any(found)), 0))
     values += [b"", b"\x01", b"\x02\0\0", b"\x01\x09\0"]
     path = tmp_path / "00000000000000000000.log"
     path.write_bytes(data_batch(0, [(None, value) for value in values]))
@@ -199,9 +200,9 @@ def test_the_first_of_several_decoders_is_taken(quorate):
 
 def test_gzip_headers_and_the_ends_of_transactions(quorate, tmp_path):
     path = tmp_path / "00000000000000000000.log"
-    pairs = [(b"k", b"v"), (None, None), (b"", b"")]
-    batches = [data_batch(0, pairs, attributes=0x01), data_batch(3, pairs, attributes=0x19)]
-    for offset, (type_id, value) in enumerate(MARKERS, 6):
+    pairs = [(b"k", b"v"), (None, None), (b"", b""), (b"\xed\xa0\x80\xff", b"\xf0\x90\xed\xb1.")]
+    batches = [data_batch(0, pairs, attributes=0x01), data_batch(4, pairs, attributes=0x19)]
+    for offset, (type_id, value) in enumerate(MARKERS, 8):
         batches.append(data_batch(offset, [(bytes((0, 0, 0, type_id)), value)], attributes=0x30))
     path.write_bytes(b"".join(batches))
     same(quorate, "--print-data-log", "--files", path)

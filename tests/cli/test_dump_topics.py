@@ -16,6 +16,7 @@ DECODERS = {
     "__share_group_state-0": "--share-group-state-decoder",
     "__remote_log_metadata-0": "--remote-log-metadata-decoder",
     "orders-0": "--print-data-log",
+    "compressed-0": "--deep-iteration",
 }
 FILES = [path for path in sorted(TOPICS.rglob("0*")) if path.suffix != ".txt"]
 
@@ -48,6 +49,21 @@ def test_the_samples_have_what_a_decoder_must_know():
         "lastStableOffset",
     ):
         assert fact in said, fact
+
+
+def test_compressed_records_are_what_was_written(quorate):
+    """The segment has of each codec a batch of 1 and one of 2000 words a record."""
+    path = TOPICS / "compressed-0/00000000000000000000.log"
+    found = quorate("dump-log", "--print-data-log", "--json", "--files", path)
+    facts = [json.loads(line) for line in found.out.splitlines()]
+    codecs = [fact["compression"] for fact in facts if fact["kind"] == "batch"]
+    values = [fact["value"] for fact in facts if fact["kind"] == "record"]
+    assert codecs == ["gzip"] * 2 + ["snappy"] * 2 + ["lz4"] * 2 + ["zstd"] * 2
+    assert values == 4 * [
+        "".join(f"word {i * word % 97}." for word in range(words))
+        for words in (1, 2000)
+        for i in range(8)
+    ]
 
 
 @pytest.mark.parametrize("path", FILES, ids=short)

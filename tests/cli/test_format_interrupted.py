@@ -120,7 +120,9 @@ def test_the_next_format_replaces_the_voters(node, monkeypatch, name):
     cut_short(node, monkeypatch, name)
     assert node.format(DYNAMIC, "-r", "4.0", "-I", f"1@localhost:9093:{DIRECTORY}").code == 0
     assert files(node.a) == set(STANDALONE_WRITES)
-    (voter,) = read_snapshot((node.a / CHECKPOINT).read_bytes()).control.voters
+    voters = read_snapshot((node.a / CHECKPOINT).read_bytes()).control.voters
+    assert voters is not None
+    (voter,) = voters
     assert voter.key == ReplicaKey(1, Uuid(b"nobody has this1"))
     values = read_snapshot((node.a / "bootstrap.checkpoint").read_bytes()).values
     assert decode_record(values[0])[0].feature_level == 25  # type: ignore[attr-defined]  # of 4.0

@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from typing import Any
 
 import pytest
 
@@ -479,8 +480,8 @@ def living(node):
 
     def describe(_):
         rows = {n: replica(n, 100, 5000, 5000) for n in voters | observers}
-        ranks = [[rows[n] for n in sorted(ids)] for ids in (voters, observers)]
-        return quorum(*ranks, high_watermark=100)
+        current, others = ([rows[n] for n in sorted(ids)] for ids in (voters, observers))
+        return quorum(current, others, high_watermark=100)
 
     def add(request):
         observers.discard(request.voter_id)
@@ -513,7 +514,7 @@ def test_alter_dry_run(tool, living):
 
 def test_alter_dry_run_waits_for_fetches_to_a_new_leader(tool, living, node, monkeypatch):
     describe = node.answers["DescribeQuorumRequest"]
-    looks = []
+    looks: list[Any] = []
 
     def no_node_at_first(request):
         answer = describe(request)

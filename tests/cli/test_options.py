@@ -11,6 +11,7 @@ import pytest
 
 from client.fake_node import FakeNode
 from client.test_admin import cluster
+from narrow import as_any
 from quorate.cli.main import TOOLS
 from quorate.cli.options import CONTEXT, ToolCommand, expand_options
 
@@ -40,7 +41,7 @@ def short_options() -> Iterator[tuple[click.Command, click.Option, str]]:
 
 def value_of(command: click.Command, option: click.Option, args: list[str]) -> object:
     """What click passes on for `option`, before any conversion."""
-    context = click.Context(command, **CONTEXT)
+    context = click.Context(command, **as_any(CONTEXT))
     parser = command.make_parser(context)
     values, left, _ = parser.parse_args(expand_options(args, command.get_params(context)))
     assert not left

@@ -7,6 +7,7 @@ import os
 import time
 from collections import namedtuple
 
+from narrow import as_any
 from quorate.cli.pipeline import progress as pipeline_progress
 
 Info = namedtuple("Info", "numCompletedTasks numTasks")
@@ -46,7 +47,7 @@ class Terminal(io.StringIO):
 def test_without_a_terminal_each_step_is_a_line(capsys):
     with pipeline_progress.progress("ingest", quiet=False) as bar:
         bar.notify("looking over the input")
-        bar.watch(Session())
+        bar.watch(as_any(Session()))
         bar.stop()
     assert capsys.readouterr().err == "ingest: looking over the input\n"
 
@@ -64,7 +65,7 @@ def test_on_a_terminal_the_tasks_are_counted(monkeypatch):
     monkeypatch.setattr(pipeline_progress, "_EVERY_S", 0.001)
     with pipeline_progress.progress("ingest", quiet=False) as bar:
         bar.notify("taking records")
-        bar.watch(session)
+        bar.watch(as_any(session))
         deadline = time.monotonic() + 60
         while session.tracker.asked < 4 and time.monotonic() < deadline:
             os.sched_yield()

@@ -1,11 +1,13 @@
 """`quorate reassign-partitions`: files, proposals, throttles, and what is said of half-done work."""
 
 import json
+from typing import Any
 
 import pytest
 
 from client.fake_node import FakeNode
 from client.test_admin import BROKER, cluster
+from narrow import as_any
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID
 from quorate.cli.flat_options import FlatToolError, JsonFileError
@@ -261,7 +263,7 @@ def test_the_partitions_of_a_topic_are_read_once_for_a_whole_plan():
     """The time was quadratic in the partitions of a topic."""
     reads = []
 
-    class Partitions(tuple):
+    class Partitions(tuple[Any, ...]):
         def __iter__(self):
             reads.append(1)
             return super().__iter__()
@@ -277,7 +279,7 @@ def test_the_partitions_of_a_topic_are_read_once_for_a_whole_plan():
             return {name: TopicDescription(name, ZERO_UUID, False, parts) for name in names}
 
     wanted = [(PartitionName("t", n), (1,)) for n in range(51)]
-    states, moving = partition_states(Stub(), ReassignmentPlan(wanted, {}))
+    states, moving = partition_states(as_any(Stub()), ReassignmentPlan(wanted, {}))
     assert not moving and len(reads) == 1
     assert [state.current for state in states.values()] == [(1,)] * 50 + [()]
 

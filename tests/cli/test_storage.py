@@ -7,6 +7,7 @@ import stat
 
 import pytest
 
+from narrow import not_none
 from quorate.base.ids import Listener, ReplicaKey, Uuid, uuid_from_text, uuid_to_text
 from quorate.embed import create
 from quorate.formats.meta_properties import decode_meta_properties
@@ -162,7 +163,7 @@ def test_the_same_voters_on_every_node(node):
     voters = f"2@b:9094:{ids[1]},1@[::1]:9093:{ids[0]}"
     assert node.format("--initial-controllers", voters).code == 0
     assert node.meta(node.a).directory_id == uuid_from_text(ids[0])
-    found = read_snapshot((node.a / CHECKPOINT).read_bytes()).control.voters
+    found = not_none(read_snapshot((node.a / CHECKPOINT).read_bytes()).control.voters)
     assert [(v.key.id, v.listeners[0].host) for v in found] == [(1, "0:0:0:0:0:0:0:1"), (2, "b")]
 
 
@@ -278,6 +279,38 @@ def test_two_names_of_one_directory_are_refused(node, tmp_path, dirs, exists):
     assert not node.b.exists() and (list(node.a.iterdir()) if exists else []) == []
 
 
+@pytest.mark.parametrize(
+    ("role", "dirs", "inner"),
+    [
+        ("broker", "log.dirs={0}/a,{0}/a/sub", "a/sub"),
+        ("broker", "log.dirs={0}/b/x/y,{0}/b", "b/x/y"),
+        ("broker", "log.dirs={0}/link/sub,{0}/a", "a/sub"),
+        ("broker", "log.dirs={0}/a\nmetadata.log.dir={0}/a/meta", "a/meta"),
+        ("controller", "log.dirs={0}/a,{0}/a/__cluster_metadata-0", "a/__cluster_metadata-0"),
+        ("controller", "log.dirs={0}/a/__cluster_metadata-0/x,{0}/a", "a/__cluster_metadata-0/x"),
+    ],
+)
+def test_a_directory_inside_another_with_which_no_node_starts_is_refused(
+    node, tmp_path, role, dirs, inner
+):
+    (tmp_path / "link").symlink_to(node.a)
+    node.configure(DYNAMIC if role == "controller" else BROKER)
+    node.path.write_text(node.path.read_text() + dirs.format(tmp_path) + "\n")
+    outcome = node.format(*(("-s",) if role == "controller" else ()))
+    assert (outcome.code, outcome.out) == (1, "")
+    assert f"({tmp_path / inner}) is inside " in outcome.err
+    assert not node.a.exists() and not node.b.exists()
+
+
+def test_a_directory_inside_another_of_a_controller_is_formatted(node, tmp_path):
+    """Kafka's controller starts there; no part of it lists its other directories."""
+    node.configure(DYNAMIC)
+    text = f"log.dirs={node.a},{node.a}/sub,{node.a}b\n"
+    node.path.write_text(node.path.read_text() + text)
+    assert node.format("-s").code == 0
+    assert node.meta(node.a / "sub").directory_id != node.meta(node.a).directory_id
+
+
 @pytest.mark.parametrize("low", [0, 1, 99])
 @pytest.mark.parametrize("reserved", [1, 2])
 def test_a_reserved_directory_id_is_refused(node, low, reserved):
@@ -375,7 +408,9 @@ def test_info_names_every_problem(node):
     def problem():
         outcome = node.info()
         assert outcome.code == 1
-        return re.search(r"Found problem:\n  (.*)\n\n$", outcome.out)[1]
+        found = re.search(r"Found problem:\n  (.*)\n\n$", outcome.out)
+        assert found, outcome.out
+        return found[1]
 
     (node.b / "meta.properties").write_text(text.replace(CLUSTER, "other"))
     assert problem() == "Mismatched cluster IDs between storage directories."

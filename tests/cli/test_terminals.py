@@ -9,12 +9,15 @@ import subprocess
 import sys
 from io import StringIO
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from cli.test_metadata_quorum import USUAL
 from client.fake_node import FakeNode
 from client.test_admin import BROKER
+from formats.filled_records import data_batch
+from narrow import as_any
 from quorate.base.ids import Address
 from quorate.cli import columns, main
 from quorate.cli.quickstart import live_view
@@ -38,7 +41,7 @@ TABLES = {
 
 @pytest.fixture
 def node():
-    names = {"principal_type": "User", "principal_name": "a-user-with-a-long-name"}
+    names: dict[str, Any] = {"principal_type": "User", "principal_name": "a-user-with-a-long-name"}
     token = TOKEN(**names, token_id="0123456789" * 3, hmac=bytes(range(48)))
     answers = {
         "DescribeQuorumRequest": [USUAL],
@@ -91,7 +94,9 @@ def test_the_live_table_fits_and_has_no_colour_where_none_is_wanted(monkeypatch)
     nodes = {n: SimpleNamespace(id=n, address=f"{HOST}:{9093 + n}") for n in (1, 2)}
     supervisor = SimpleNamespace(nodes=nodes, pid_of=lambda node: None if node.id == 1 else 77)
     screen = StringIO()
-    Console(file=screen, width=WIDTH, force_terminal=True).print(live_view._table(supervisor, None))
+    Console(file=screen, width=WIDTH, force_terminal=True).print(
+        live_view._table(as_any(supervisor), None)
+    )
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]", screen.getvalue())
     shown = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())
     assert max(map(len, shown.splitlines())) <= WIDTH
@@ -143,6 +148,26 @@ def test_what_an_encoding_lacks_is_escaped(tmp_path, encoding, shown):
     )
     assert (run.returncode, run.stderr) == (1, b"")
     assert shown in run.stdout
+
+
+@pytest.mark.parametrize("copies", [1, 600])
+def test_a_dump_has_the_encoding_of_the_terminal(tmp_path, copies):
+    """Also where several processes print a long file."""
+    value = "é λ".encode() + b"." * 9000
+    batches = [data_batch(n, [(b"k", value)]) for n in range(copies)]
+    (path := tmp_path / "00000000000000000000.log").write_bytes(b"".join(batches))
+    words = ("dump-log", "--print-data-log", "--files", str(path))
+
+    def printed(*more, encoding):
+        command = [sys.executable, "-m", "quorate", *words, *more]
+        with (out := tmp_path / "out").open("wb") as stream:
+            environment = os.environ | {"PYTHONIOENCODING": encoding}
+            subprocess.run(command, stdout=stream, env=environment, check=True)
+        return out.read_bytes()
+
+    assert printed(encoding="iso-8859-1").count(b"payload: \xe9 \\u03bb....") == copies
+    assert printed(encoding="utf8").count("payload: é λ....".encode()) == copies
+    assert printed("--json", encoding="iso-8859-1").count('"é λ....'.encode()) == copies
 
 
 @pytest.mark.slow

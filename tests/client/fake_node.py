@@ -32,7 +32,7 @@ class FakeNode:
 
     def __init__(
         self,
-        answers: dict[str, Callable[[Message], Answer] | list[Answer]],
+        answers: dict[str, Any],
         versions: dict[int, tuple[int, int]] | None = None,
     ) -> None:
         self.answers = answers

@@ -2,6 +2,7 @@
 
 import time
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -81,7 +82,7 @@ def admin():
     made = []
 
     def admin(*nodes, **changes):
-        values = {
+        values: dict[str, Any] = {
             "bootstrap": tuple(getattr(node, "address", node) for node in nodes),
             "controllers": True,
             "retry_backoff_ms": 1,
@@ -190,7 +191,7 @@ def test_a_node_that_never_loads_the_metadata_ends_with_the_api_timeout(admin):
 
 
 def test_a_long_wait_is_reported_once():
-    said = []
+    said: list[str] = []
     with FakeNode({"DescribeClusterRequest": [NO_DIRECT]}) as one:
         config = ClientConfig(
             (one.address,), True, default_api_timeout_ms=50, retry_backoff_ms=1, report_after_ms=5

@@ -1,7 +1,10 @@
 """Altering the voter set: planning from the leader's description, and taking the steps."""
 
+from typing import Any
+
 import pytest
 
+from narrow import as_any
 from quorate.base.ids import Address, Listener, ReplicaKey, Uuid
 from quorate.client import QuorumInfo, ReplicaStatus
 from quorate.client import alter as module
@@ -159,6 +162,10 @@ class Cluster:
             self.leader_id = self.voters[0].id
 
 
+def view_of(cluster: Cluster) -> QuorumView:
+    return QuorumView(as_any(cluster))
+
+
 def test_alter_waits_for_an_observers_first_fetch_to_a_new_leader(monkeypatch):
     class Late(Cluster):
         looks = 0
@@ -170,7 +177,7 @@ def test_alter_waits_for_an_observers_first_fetch_to_a_new_leader(monkeypatch):
 
     monkeypatch.setattr(module, "FETCH_WAIT_S", 60)
     cluster = Late([key(1), key(2)], [key(4)])
-    alter(QuorumView(cluster), target(1, 2, 4), lambda step, following: None, lambda step: None)
+    alter(view_of(cluster), target(1, 2, 4), lambda step, following: None, lambda step: None)
     assert cluster.calls == [("add", 4, Listener("C", "h", 9093))] and cluster.looks == 5
 
 
@@ -208,7 +215,7 @@ def test_a_voter_without_a_fetch_to_a_new_leader_is_not_dead(patience):
     """Without {2} as a voter that lives, its removal looks harmless: {1, 3} never commit again."""
     cluster = Changed([key(1), key(2), key(3)])
     with pytest.raises(AlterVotersError, match="no majority answers"):
-        alter(QuorumView(cluster), target(1, 3), lambda *_: None, lambda _: None)
+        alter(view_of(cluster), target(1, 3), lambda *_: None, lambda _: None)
     assert cluster.calls == []
 
 
@@ -222,25 +229,25 @@ def test_alter_waits_until_a_majority_fetches_from_a_new_leader(patience):
             return quorum(self.voters, self.observers, unheard=unheard)
 
     cluster = Slow([key(1), key(2), key(3)])
-    alter(QuorumView(cluster), target(1, 3), lambda *_: None, lambda _: None)
+    alter(view_of(cluster), target(1, 3), lambda *_: None, lambda _: None)
     assert cluster.calls == [("remove", 2)]
 
 
 def test_a_silent_voter_is_awaited_once_per_leader(patience):
     cluster = Changed([key(1), key(2), key(3), key(4), key(5)])
-    alter(QuorumView(cluster), target(1, 2, 4), lambda *_: None, lambda _: None)
+    alter(view_of(cluster), target(1, 2, 4), lambda *_: None, lambda _: None)
     assert [call[1] for call in cluster.calls] == [3, 5]
     assert 5 <= patience[0] < 6
 
 
 def test_a_view_waits_for_the_voters_fetches(patience):
-    seen = QuorumView(Changed([key(1), key(2), key(4)])).look()
+    seen = view_of(Changed([key(1), key(2), key(4)])).look()
     assert live_replicas(seen) == {key(1), key(2), key(4)}
     assert patience[0] < 1
 
 
 def test_a_view_does_not_wait_twice_for_the_same_leader(patience):
-    view = QuorumView(Changed([key(1), key(2), key(3)]))
+    view = view_of(Changed([key(1), key(2), key(3)]))
     view.look()
     waited = patience[0]
     assert waited >= 5
@@ -250,9 +257,9 @@ def test_a_view_does_not_wait_twice_for_the_same_leader(patience):
 
 def test_alter_takes_the_steps_in_order_and_reports_each():
     cluster = Cluster([key(1), key(2), key(3)], [key(4)])
-    heard = []
+    heard: list[Any] = []
     reached = alter(
-        QuorumView(cluster),
+        view_of(cluster),
         target(1, 3, 4),
         lambda step, following: heard.append((step.voter.id, following)),
         lambda step: heard.append("done"),
@@ -269,7 +276,7 @@ def test_alter_plans_again_when_the_leader_changes():
         if step.voter.id == 4:
             cluster.leader_id = 2
 
-    alter(QuorumView(cluster), target(3, 4, 5), lambda *_: None, elect_two)
+    alter(view_of(cluster), target(3, 4, 5), lambda *_: None, elect_two)
     assert [call[:2] for call in cluster.calls] == [
         ("add", 4),
         ("remove", 1),
@@ -286,9 +293,9 @@ def test_alter_resumes_after_an_interruption():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        alter(QuorumView(cluster), wanted, lambda *_: None, stop)
+        alter(view_of(cluster), wanted, lambda *_: None, stop)
     assert cluster.calls == [("add", 4, Listener("C", "h", 9093))]
-    alter(QuorumView(cluster), wanted, lambda *_: None, lambda _: None)
+    alter(view_of(cluster), wanted, lambda *_: None, lambda _: None)
     assert cluster.calls[1:] == [("remove", 2)]
 
 
@@ -311,7 +318,7 @@ def test_a_target_only_in_the_leaders_log_is_not_reached():
         epoch = 1
 
     cluster = Uncommitted([key(1), key(2)], [key(3)])
-    reached = alter(QuorumView(cluster), target(1, 2), lambda *_: None, lambda _: None)
+    reached = alter(view_of(cluster), target(1, 2), lambda *_: None, lambda _: None)
     assert cluster.calls == [("remove", 3)]
     assert {voter.key for voter in reached.voters} == {key(1), key(2)}
 
@@ -324,7 +331,7 @@ def test_a_target_that_is_never_committed_is_an_error(patience):
     with pytest.raises(
         AlterError, match=r"log of leader 1 .* for 30 s the high watermark has stayed at 9"
     ):
-        alter(QuorumView(Stuck([key(1), key(2)])), target(1, 2), lambda *_: None, lambda _: None)
+        alter(view_of(Stuck([key(1), key(2)])), target(1, 2), lambda *_: None, lambda _: None)
     assert 30 <= patience[0] < 31
 
 
@@ -340,7 +347,7 @@ def test_a_target_is_reached_while_the_log_end_stays_above_the_high_watermark():
             return found._replace(high_watermark=end - 5, voters=voters)
 
     cluster = Busy([key(1), key(2)])
-    alter(QuorumView(cluster), target(1, 2), lambda *_: None, lambda _: None)
+    alter(view_of(cluster), target(1, 2), lambda *_: None, lambda _: None)
     assert cluster.looks == 2
 
 
@@ -348,11 +355,11 @@ def test_a_target_is_reached_while_the_log_end_stays_above_the_high_watermark():
 def test_a_controller_that_is_not_running_is_not_added(observers):
     cluster = Cluster([key(1)], observers)
     with pytest.raises(AlterError, match=r"add controller 4 .* does not fetch from the leader"):
-        alter(QuorumView(cluster), target(1, 4), lambda *_: None, lambda _: None)
+        alter(view_of(cluster), target(1, 4), lambda *_: None, lambda _: None)
     assert cluster.calls == []
 
 
 def test_a_new_voter_needs_an_address():
     cluster = Cluster([key(1)], [key(4)])
     with pytest.raises(AlterError, match="its address or the leader's listener is not known"):
-        alter(QuorumView(cluster), {key(1): None, key(4): None}, lambda *_: None, lambda _: None)
+        alter(view_of(cluster), {key(1): None, key(4): None}, lambda *_: None, lambda _: None)

@@ -19,6 +19,7 @@ from quorate.client.connection import (
 )
 from quorate.wire.header import encode_response
 from quorate.wire.messages import (
+    ApiVersionsRequest,
     ApiVersionsResponse,
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -40,6 +41,7 @@ def test_a_request_gets_its_response():
             assert ask(connection).cluster_id == "c"
         first = node.requests[0]
         assert (first.api_key, first.version, first.client_id) == (18, 5, "test")
+        assert isinstance(first.message, ApiVersionsRequest)
         assert first.message.client_software_name == "quorate"
 
 

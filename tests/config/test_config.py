@@ -410,6 +410,15 @@ def test_a_refusal_names_the_source_of_the_value(load, tmp_path):
     assert refusal(load, GOOD, "node.id=y").endswith("(--override node.id=y)")
 
 
+def test_a_file_that_does_not_parse_names_line_and_column(tmp_path):
+    path = tmp_path / "p"
+    path.write_text("node.id=1\nlog.dirs=/d\\u12\n")
+    with pytest.raises(ConfigError) as refused:
+        read_settings(path)
+    said = f"Not a properties file: Malformed \\uxxxx encoding. ({path}, line 2, column 12)"
+    assert str(refused.value) == said
+
+
 def test_the_last_of_two_lines_with_a_key_counts(tmp_path):
     path = tmp_path / "p"
     path.write_text("node.id=1\n# node.id=5\nnode.id : x\n")

@@ -42,6 +42,13 @@ def test_a_key_store_that_others_can_read(notes):
         )
 
 
+def test_the_token_of_oauthbearer_that_others_can_read(notes):
+    text = "sasl.oauthbearer.token.endpoint.url=file://{dir}/token\n"
+    assert notes(text, token=0o600) == []
+    [note] = notes(text, token=0o644)
+    assert note.startswith("DIR/token holds the token of sasl.oauthbearer.token.endpoint.url, and")
+
+
 @pytest.mark.parametrize(
     "line",
     [

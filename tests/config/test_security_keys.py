@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ def table(heading):
 TLS, SASL = table("Keys"), table("Keys of SASL")
 
 
-class Recorder(Mapping):
+class Recorder(Mapping[str, Any]):
     """Notes which keys are read."""
 
     def __init__(self, values):

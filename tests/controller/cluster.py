@@ -19,7 +19,7 @@ from quorate.controller.context import Context, ControllerConfig
 from quorate.controller.head import Head
 from quorate.controller.heartbeats import BROKER_HEARTBEAT, FENCE_STALE_BROKER
 from quorate.controller.liveness import Liveness
-from quorate.controller.result import Part, Result
+from quorate.controller.result import Part, Result, Turn
 from quorate.controller.topics import CREATE_TOPICS
 from quorate.formats.records import ConfigRecord, FeatureLevelRecord, encode_record
 from quorate.formats.versions import METADATA_VERSION, record_version, supported_features
@@ -59,6 +59,9 @@ class Cluster:
         self.now_ms = 1_000
         self.next_offset = 1
         self.written = []
+        self.between = lambda: None
+        """Other decisions, after each turn of one."""
+        self.is_between_turns = False
         features = {METADATA_VERSION: level} | (
             {"eligible.leader.replicas.version": 1} if elr else {}
         )
@@ -96,11 +99,11 @@ class Cluster:
             image=self.image,
         )
         self.records = []
-        known = copy.deepcopy(vars(self.liveness))
+        self.known = copy.deepcopy(vars(self.liveness))
         result = operation.decide(self.head, request, context)
         if not isinstance(result, Result):
             result = yield_all(result, self._part)
-        assert vars(self.liveness) == known, "a decision changes nothing of the liveness"
+        self._check_liveness()
         self._part(result)
         self.liveness.written(result.liveness)
         self.liveness.committed(result.liveness, self.next_offset - 1)
@@ -110,6 +113,20 @@ class Cluster:
     def _part(self, part):
         self.records.extend(part.records)
         self.write(part.records)
+        if isinstance(part, Turn):
+            self._check_liveness()
+            self.liveness.written(part.liveness)
+            self._let_others_in()
+            self.known = copy.deepcopy(vars(self.liveness))
+
+    def _let_others_in(self):
+        records, between = self.records, self.between
+        self.between, self.is_between_turns = (lambda: None), True
+        between()
+        self.records, self.between, self.is_between_turns = records, between, False
+
+    def _check_liveness(self):
+        assert vars(self.liveness) == self.known, "a decision changes nothing of the liveness"
 
     def write(self, records):
         before = self.image

@@ -35,14 +35,15 @@ def activate(*committed, bootstrap=()):
         machine.apply(CommittedBatch(0, len(values) - 1, 1, 1, values))
     config = ControllerConfig(1, "cluster", file=Map({"min.insync.replicas": "2"}))
     context = Context(config, ControlState(0, ()), 0, random.Random(1), Liveness(9_000))
-    values = tuple(encode_record(record, 0) for record in bootstrap)
-    return ACTIVATION.decide(machine.head, Bootstrap(values), context)
+    first = tuple(encode_record(record, 0) for record in bootstrap)
+    return ACTIVATION.decide(machine.head, Bootstrap(first), context)
 
 
 def kinds(result):
     return [type(record).__name__.removesuffix("Record") for record in result.records]
 
 
+@kafka_scenario("QuorumControllerTest", "activationRecordsNonEmptyLog")
 def test_a_log_with_a_metadata_version_needs_nothing():
     assert list(activate(level(20)).records) == []
 
@@ -57,6 +58,7 @@ def test_an_empty_log_begins_with_the_bootstrap_records_in_a_transaction():
     assert "writing 2 bootstrap record(s)" in result.notes[0]
 
 
+@kafka_scenario("QuorumControllerTest", "activationRecords33", "activationRecords34")
 @kafka_scenario(
     "ActivationRecordsGeneratorTest",
     "activationMessageForEmptyLog",
@@ -68,6 +70,7 @@ def test_without_transactions_the_bootstrap_records_are_atomic(metadata_version)
     assert (kinds(result), result.atomic) == (["FeatureLevel"], True)
 
 
+@kafka_scenario("QuorumControllerTest", "elrEnabledByDefault")
 def test_with_eligible_leader_replicas_the_cluster_gets_min_insync_replicas():
     elr = level(1, "eligible.leader.replicas.version")
     result = activate(bootstrap=[level(25), elr])
@@ -75,6 +78,7 @@ def test_with_eligible_leader_replicas_the_cluster_gets_min_insync_replicas():
     assert (config.resource_name, config.name, config.value) == ("", "min.insync.replicas", "2")
 
 
+@kafka_scenario("QuorumControllerTest", "activationRecordsPartialTransaction")
 def test_an_open_transaction_is_aborted():
     result = activate(level(20), BeginTransactionRecord(name="t"))
     assert list(result.records) == [AbortTransactionRecord(reason="Controller failover")]
@@ -95,6 +99,7 @@ def test_an_open_bootstrap_transaction_is_written_again_with_what_elr_needs():
     ]
 
 
+@kafka_scenario("QuorumControllerTest", "activationRecordsPartialBootstrap")
 @kafka_scenario(
     "ActivationRecordsGeneratorTest", "activationMessageForEmptyLogAtMv3_6WithTransaction"
 )
@@ -113,6 +118,7 @@ def test_an_ended_transaction_counts():
     assert list(result.records) == []
 
 
+@kafka_scenario("QuorumControllerTest", "activationRecordsPartialTransactionNoSupport")
 def test_an_open_transaction_before_there_were_any_is_a_damaged_log():
     with pytest.raises(QuorateError, match="knows no transactions"):
         activate(level(12), BeginTransactionRecord(name="t"))

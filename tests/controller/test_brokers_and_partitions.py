@@ -11,7 +11,6 @@ from quorate.controller.brokers import UNREGISTER_BROKER
 from quorate.controller.directories import ASSIGN_REPLICAS_TO_DIRS
 from quorate.controller.heartbeats import (
     BROKER_HEARTBEAT,
-    CONTINUE_SHUTDOWN,
     FENCE_STALE_BROKER,
 )
 from quorate.controller.liveness import BrokerRegistered, BrokerUnregistered, Liveness
@@ -125,6 +124,7 @@ def test_a_registration_that_is_refused(fields, error, text):
     assert 1 not in cluster.image.cluster.brokers
 
 
+@kafka_scenario("QuorumControllerTest", "registerBrokerKRaftVersions")
 @kafka_scenario(
     "ClusterControlManagerTest",
     "registrationWithUnsupportedFeature",
@@ -208,6 +208,7 @@ def test_a_heartbeat_of_another_incarnation_is_refused():
     )
 
 
+@kafka_scenario("ReplicationControlManagerTest", "removeLeaderships")
 def test_a_broker_without_contact_is_fenced_and_its_partitions_move():
     cluster = Cluster(3)
     cluster.create("orders", assignments=[(1, 2, 3), (2, 3, 1)])
@@ -245,6 +246,7 @@ def test_unclean_election_where_the_topic_allows_it():
     assert partition.leader_recovery_state == RECOVERING
 
 
+@kafka_scenario("ReplicationControlManagerTest", "processBrokerHeartbeatInControlledShutdown")
 @kafka_scenario("ClusterControlManagerTest", "replayBrokerRegistrationChangeRecord")
 def test_a_controlled_shutdown_moves_leaders_and_ends_when_the_others_know():
     cluster = Cluster(2)
@@ -267,6 +269,7 @@ def test_a_broker_that_leads_nothing_shuts_down_at_once():
     assert cluster.broker(1).fenced
 
 
+@kafka_scenario("ReplicationControlManagerTest", "handleDirectoriesOffline")
 def test_a_directory_that_fails_takes_its_partitions_along():
     cluster = Cluster(2)
     cluster.register(3, log_dirs=[directory(3, 1), directory(3, 2)])
@@ -302,6 +305,12 @@ def test_a_replica_in_a_lost_directory_leaves_the_isr():
 
 
 # -- restarts, unregistration --------------------------------------------------------------------
+@kafka_scenario("QuorumControllerTest", "uncleanShutdownBrokerElrEnabled")
+@kafka_scenario(
+    "ReplicationControlManagerTest",
+    "eligibleLeaderReplicas_BrokerFence",
+    "eligibleLeaderReplicas_UncleanShutdown",
+)
 @kafka_scenario("ClusterControlManagerTest", "reRegistrationWithCleanShutdownDetection")
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_with_elr_an_unclean_restart_leaves_the_eligible_replicas(is_clean):
@@ -316,6 +325,11 @@ def test_with_elr_an_unclean_restart_leaves_the_eligible_replicas(is_clean):
     assert isinstance(cluster.records[-1], RegisterBrokerRecord)
 
 
+@kafka_scenario(
+    "ReplicationControlManagerTest",
+    "eligibleLeaderReplicas_ShrinkToEmptyIsr",
+    "eligibleLeaderReplicas_CleanElection",
+)
 def test_an_eligible_replica_leads_when_the_isr_is_gone():
     cluster = Cluster(2, elr=True, file={"min.insync.replicas": "2"})
     cluster.create("orders", assignments=[(1, 2)])
@@ -342,6 +356,7 @@ def test_a_last_known_leader_that_has_left_the_assignment_is_not_elected():
     assert cluster.partition("orders").leader == NO_LEADER
 
 
+@kafka_scenario("QuorumControllerTest", "unregisterBroker")
 @kafka_scenario("ClusterControlManagerTest", "unregister")
 def test_an_unregistered_broker_leaves_every_isr():
     cluster = Cluster(2)
@@ -409,73 +424,6 @@ def test_a_new_controller_begins_anew_with_a_broker_that_was_being_fenced():
     cluster.lose(1)
     assert cluster.broker(1).fenced
     assert {p.leader for p in cluster.image.topics.named("a").partitions.values()} == {2}
-
-
-# -- a controlled shutdown in several writes -----------------------------------------------------
-def shut_down_to_the_end(cluster):
-    writes = 0
-    while cluster.decide(CONTINUE_SHUTDOWN, None):
-        writes += 1
-    return writes
-
-
-def test_a_controlled_shutdown_of_many_partitions_comes_in_several_writes():
-    cluster = Cluster(2, part_records=2)
-    cluster.create("a", assignments=[(1, 2)] * 7)
-    assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down
-    assert len(cluster.records) == 3 and cluster.broker(1).in_controlled_shutdown
-    assert cluster.head.index.leads(1) == 5
-    assert shut_down_to_the_end(cluster) == 3
-    assert {p.leader for p in cluster.image.topics.named("a").partitions.values()} == {2}
-
-
-def test_a_broker_that_shuts_down_gets_nothing_new_between_two_writes():
-    cluster = Cluster(3, part_records=2)
-    cluster.create("a", assignments=[(1, 2, 3)] * 5)
-    cluster.heartbeat(1, want_shut_down=True)
-    assert cluster.create("new", assignments=[(1, 2)]).error_code == ErrorCode.NONE
-    assert (cluster.partition("new").leader, cluster.partition("new").isr) == (2, (2,))
-    assert alter(cluster, [2, 1], topic="new").error_code == ErrorCode.INELIGIBLE_REPLICA
-
-
-def test_a_broker_ends_when_the_others_have_applied_the_last_of_its_moves():
-    """An offset of an earlier write of the shutdown is not enough."""
-    cluster = Cluster(2, part_records=2)
-    cluster.create("a", assignments=[(1, 2)] * 5)
-    cluster.heartbeat(1, want_shut_down=True)
-    cluster.heartbeat(2, offset=cluster.next_offset)
-    assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down
-    shut_down_to_the_end(cluster)
-    last = cluster.next_offset - 1
-    cluster.heartbeat(2, offset=last - 1)
-    assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down
-    cluster.heartbeat(2, offset=last)
-    assert cluster.heartbeat(1, want_shut_down=True).should_shut_down
-
-
-def test_another_registration_or_the_fencing_ends_the_moves_of_a_shutdown():
-    for end in ("register", "lose"):
-        cluster = Cluster(2, part_records=2)
-        cluster.create("a", assignments=[(1, 2)] * 5)
-        cluster.heartbeat(1, want_shut_down=True)
-        assert cluster.liveness.is_moving(1)
-        if end == "register":
-            cluster.now_ms += SESSION_MS + 1
-            cluster.register(1, previous_epoch=cluster.broker(1).epoch)
-        else:
-            cluster.lose(1)
-        assert cluster.liveness.shutting_down() is None
-        assert not cluster.decide(CONTINUE_SHUTDOWN, None) and cluster.records == []
-
-
-def test_a_new_controller_begins_anew_with_a_broker_that_shuts_down():
-    cluster = Cluster(2, part_records=2)
-    cluster.create("a", assignments=[(1, 2)] * 7)
-    cluster.heartbeat(1, want_shut_down=True)
-    cluster.liveness.activate(cluster.image.cluster, {}, cluster.now_ms)
-    cluster.heartbeat(1, want_shut_down=True)
-    shut_down_to_the_end(cluster)
-    assert cluster.head.index.leads(1) == 0
 
 
 def test_a_broker_whose_partitions_leave_in_parts_is_unfenced_once_it_has_its_registration():

@@ -4,6 +4,7 @@ import pytest
 
 from conformance.marker import kafka_guarantee, kafka_scenario
 from controller.cluster import BROKER, TOPIC, Cluster
+from narrow import not_none
 from quorate.base.errors import ErrorCode
 from quorate.controller.config_changes import MAX_VALUE, Operation
 from quorate.controller.configs import (
@@ -82,6 +83,7 @@ def cluster():
 
 
 # -- what is written ------------------------------------------------------------------------------
+@kafka_scenario("QuorumControllerTest", "configurationOperations")
 @kafka_scenario(
     "ConfigurationControlManagerTest", "incrementalAlterConfigs", "incrementalAlterConfig", "replay"
 )
@@ -193,6 +195,11 @@ def test_all_or_nothing_of_a_resource_changes(cluster):
     assert configs(cluster, TOPIC, "other") == {"retention.ms": "5"}
 
 
+@kafka_scenario(
+    "EventHandlerExceptionInfoTest",
+    "boundedListTooLongExceptionInfo",
+    "boundedListTooLongExceptionFailureMessage",
+)
 def test_too_many_changes_fail_together(cluster):
     resources = [(GROUP, str(i), {"consumer.session.timeout.ms": "50000"}) for i in range(10_001)]
     with pytest.raises(ApiError, match="excessively large batch") as refused:
@@ -220,10 +227,13 @@ def test_resources_that_are_refused_to_everyone(cluster):
 
 def test_any_node_answers_a_request_that_changes_nothing():
     message = IncrementalAlterConfigsRequest()
-    assert INCREMENTAL_ALTER_CONFIGS.empty(IncrementalAlterConfigs(message)).responses == []
-    assert ALTER_CONFIGS.empty(AlterConfigsRequest()).responses == []
+    assert (
+        not_none(INCREMENTAL_ALTER_CONFIGS.empty(IncrementalAlterConfigs(message))).responses == []
+    )
+    assert not_none(ALTER_CONFIGS.empty(AlterConfigsRequest())).responses == []
 
 
+@kafka_scenario("QuorumControllerTest", "configResourceExistenceChecker")
 @pytest.mark.parametrize(
     ("kind", "name", "error", "text"),
     [

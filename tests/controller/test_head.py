@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from narrow import not_none
 from quorate.controller.head import Head
 from quorate.formats.records import (
     AbortTransactionRecord,
@@ -108,7 +109,7 @@ def test_more_than_was_decided_is_replayed():
 def test_a_transaction_is_in_the_head_and_committed_at_its_end():
     log = Log()
     begin = log.decide(BeginTransactionRecord(name="t"), config("a"))
-    assert names(log.head.image) == ["a"] and log.head.transaction.name == "t"
+    assert names(log.head.image) == ["a"] and not_none(log.head.transaction).name == "t"
     log.commit(*begin)
     assert (names(log.head.image), names(log.machine.image)) == (["a"], [])
     log.commit(*log.decide(EndTransactionRecord()))
@@ -119,7 +120,7 @@ def test_a_transaction_is_in_the_head_and_committed_at_its_end():
 def test_an_aborted_transaction_leaves_nothing_in_the_head():
     log = Log()
     log.commit(*encoded([config("z"), BeginTransactionRecord(name="t"), config("a")]))
-    assert names(log.head.image) == ["a", "z"] and log.head.transaction.offset == 1
+    assert names(log.head.image) == ["a", "z"] and not_none(log.head.transaction).offset == 1
     values = log.decide(AbortTransactionRecord(reason="r"), config("b"))
     assert names(log.head.image) == ["b", "z"]
     log.commit(*values)

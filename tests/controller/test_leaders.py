@@ -2,6 +2,7 @@
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from controller.cluster import TOPIC, Cluster
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid
@@ -51,6 +52,7 @@ def alter(cluster, isr, *, broker_id=None, topic="orders", epochs=None, **fields
     return cluster.decide(ALTER_PARTITION, request, 3).topics[0].partitions[0]
 
 
+@kafka_scenario("ReplicationControlManagerTest", "shrinkAndExpandIsr")
 def test_the_leader_changes_the_isr():
     cluster = Cluster(3)
     cluster.create("orders", assignments=[(1, 2, 3)])
@@ -60,6 +62,12 @@ def test_the_leader_changes_the_isr():
     assert cluster.partition("orders").leader_epoch == 0
 
 
+@kafka_scenario(
+    "ReplicationControlManagerTest",
+    "invalidAlterPartitionRequests",
+    "alterPartitionShouldRejectFencedBrokers",
+    "alterPartitionShouldRejectBrokersWithStaleEpoch",
+)
 @pytest.mark.parametrize(
     ("fields", "error"),
     [
@@ -90,6 +98,7 @@ def test_a_change_of_the_isr_that_is_refused(fields, error):
     assert cluster.partition("orders") == before
 
 
+@kafka_scenario("ReplicationControlManagerTest", "alterPartitionHandleUnknownTopicIdOrName")
 def test_an_unknown_topic_and_an_old_broker():
     cluster = Cluster(1)
     data = AlterPartitionRequest.TopicData
@@ -137,6 +146,7 @@ def moved():
     return cluster
 
 
+@kafka_scenario("ReplicationControlManagerTest", "electPreferredLeaders")
 def test_the_preferred_leader_is_elected():
     cluster = moved()
     assert elect(cluster, PREFERRED) == ErrorCode.NONE
@@ -144,6 +154,7 @@ def test_the_preferred_leader_is_elected():
     assert elect(cluster, PREFERRED) == ErrorCode.ELECTION_NOT_NEEDED
 
 
+@kafka_scenario("ReplicationControlManagerTest", "electUncleanLeaders_WithoutElr")
 def test_an_unclean_election_is_asked_for():
     cluster = Cluster(2)
     cluster.create("orders", assignments=[(1, 2)])
@@ -166,6 +177,7 @@ def test_unknown_partitions_and_types():
         elect(cluster, 7)
 
 
+@kafka_scenario("ReplicationControlManagerTest", "electPreferredLeaders")
 def test_all_partitions_are_asked_for_and_only_those_that_change_are_named():
     cluster = moved()
     cluster.create("other", 1, 1)
@@ -175,6 +187,8 @@ def test_all_partitions_are_asked_for_and_only_those_that_change_are_named():
     assert found == {"orders": [0], "other": []}
 
 
+@kafka_scenario("QuorumControllerTest", "balancePartitionLeaders")
+@kafka_scenario("ReplicationControlManagerTest", "balancePartitionLeaders")
 def test_preferred_leaders_return_by_period():
     cluster = moved()
     assert cluster.decide(ELECT_PREFERRED, None) is False
@@ -183,6 +197,9 @@ def test_preferred_leaders_return_by_period():
     assert cluster.records == []
 
 
+@kafka_scenario(
+    "ReplicationControlManagerTest", "maybeTriggerUncleanLeaderElectionForLeaderlessPartitions"
+)
 def test_unclean_leaders_are_elected_by_period_where_the_topic_allows_it():
     cluster = Cluster(2)
     cluster.create("orders", assignments=[(1, 2)])
@@ -217,6 +234,7 @@ def ongoing(cluster):
     }
 
 
+@kafka_scenario("ReplicationControlManagerTest", "reassignPartitions")
 def test_a_reassignment_adds_catches_up_and_removes():
     cluster = Cluster(4)
     cluster.create("orders", assignments=[(1, 2)])
@@ -238,6 +256,7 @@ def test_a_reassignment_that_only_removes_is_complete_at_once():
     assert (partition.replicas, partition.isr, partition.leader) == ((2, 3), (2, 3), 2)
 
 
+@kafka_scenario("ReplicationControlManagerTest", "cancelReassignPartitions")
 def test_a_reassignment_is_cancelled():
     cluster = Cluster(3)
     cluster.create("orders", assignments=[(1, 2)])
@@ -249,6 +268,10 @@ def test_a_reassignment_is_cancelled():
     assert ongoing(cluster) == {}
 
 
+@kafka_scenario(
+    "ReplicationControlManagerTest",
+    "reassignPartitionsHandlesNewReassignmentThatRemovesPreviouslyAddingReplicas",
+)
 def test_a_reassignment_replaces_the_one_under_way():
     """Kafka 4.3.1 leaves 3 in both sets: it waits for a replica that it removes, without end."""
     cluster = Cluster(3)
@@ -280,6 +303,7 @@ def test_a_cancellation_that_would_be_unclean_is_refused():
     assert ongoing(cluster) == {}  # 3 is in sync: with 1 gone the reassignment is complete
 
 
+@kafka_scenario("ReplicationControlManagerTest", "alterPartitionDisallowReplicationFactorChange")
 @pytest.mark.parametrize(
     ("replicas", "fields", "error", "text"),
     [

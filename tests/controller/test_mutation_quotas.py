@@ -3,7 +3,9 @@
 import pytest
 from immutables import Map
 
+from conformance.marker import kafka_scenario
 from controller.cluster import Cluster
+from narrow import not_none
 from quorate.base.errors import ErrorCode
 from quorate.controller.mutation_quotas import MUTATION_RATE, MutationQuotas, find_limit
 from quorate.controller.new_partitions import CREATE_PARTITIONS
@@ -42,7 +44,7 @@ ORDER = [
 @pytest.mark.parametrize("place", range(len(ORDER)))
 def test_the_most_specific_quota_counts(place):
     entities = [entity for entity, _ in ORDER[place:]]
-    limit = find_limit(quotas(*entities), MUTATION_RATE, "alice", "app")
+    limit = not_none(find_limit(quotas(*entities), MUTATION_RATE, "alice", "app"))
     assert (limit.rate, (limit.user, limit.client_id)) == (2.0, ORDER[place][1])
     others = quotas({"user": "bob"}, {"client-id": "other"}, USER | {"client-id": "other"})
     assert find_limit(others, MUTATION_RATE, "alice", "app") is None
@@ -52,7 +54,7 @@ def test_a_strict_quota_lets_the_last_tokens_be_overdrawn():
     buckets, limits = MutationQuotas(windows=5, window_s=1), quotas(USER)
 
     def take(permits, now_ms):
-        quota = buckets.of(limits, "alice", "app", now_ms, strict=True)
+        quota = not_none(buckets.of(limits, "alice", "app", now_ms, strict=True))
         return quota.take(permits), quota.throttle_ms
 
     assert take(14, 0) == (True, 0), "10 tokens, and 4 too many"
@@ -66,7 +68,7 @@ def test_a_strict_quota_lets_the_last_tokens_be_overdrawn():
 
 def test_a_permissive_quota_accepts_and_throttles():
     buckets, limits = MutationQuotas(windows=5, window_s=1), quotas(USER)
-    quota = buckets.of(limits, "alice", "app", 0, strict=False)
+    quota = not_none(buckets.of(limits, "alice", "app", 0, strict=False))
     assert quota.take(10) and quota.throttle_ms == 0
     assert quota.take(5) and quota.throttle_ms == 2_500
     assert quota.take(5) and quota.throttle_ms == 5_000
@@ -75,14 +77,14 @@ def test_a_permissive_quota_accepts_and_throttles():
 def test_clients_share_a_bucket_as_the_entity_says():
     limits = quotas(USER)
     buckets = MutationQuotas(windows=5)
-    assert buckets.of(limits, "alice", "app", 0, strict=True).take(11)
-    assert not buckets.of(limits, "alice", "other", 0, strict=True).take(1)
+    assert not_none(buckets.of(limits, "alice", "app", 0, strict=True)).take(11)
+    assert not not_none(buckets.of(limits, "alice", "other", 0, strict=True)).take(1)
     assert buckets.of(limits, "bob", "app", 0, strict=True) is None
     by_client = quotas(DEFAULT_USER | DEFAULT_CLIENT)
     buckets = MutationQuotas(windows=5)
-    assert buckets.of(by_client, "alice", "app", 0, strict=True).take(11)
-    assert buckets.of(by_client, "alice", "other", 0, strict=True).take(1)
-    assert not buckets.of(by_client, "alice", "app", 0, strict=True).take(1)
+    assert not_none(buckets.of(by_client, "alice", "app", 0, strict=True)).take(11)
+    assert not_none(buckets.of(by_client, "alice", "other", 0, strict=True)).take(1)
+    assert not not_none(buckets.of(by_client, "alice", "app", 0, strict=True)).take(1)
 
 
 def charged(cluster, buckets, *, strict=True):
@@ -101,6 +103,7 @@ def errors(results):
     return {r.name: ErrorCode(r.error_code) for r in results}
 
 
+@kafka_scenario("ReplicationControlManagerTest", "createTopicsWithMutationQuotaExceeded")
 def test_topics_are_created_as_far_as_the_quota_goes():
     cluster, buckets = Cluster(1), MutationQuotas(windows=5)
     charged(cluster, buckets)
@@ -126,6 +129,11 @@ def test_an_old_client_is_throttled_and_not_refused():
     assert response.throttle_time_ms == 3_000
 
 
+@kafka_scenario(
+    "ReplicationControlManagerTest",
+    "deleteTopicsWithMutationQuotaExceeded",
+    "createPartitionsWithMutationQuotaExceeded",
+)
 def test_partitions_and_deletions_are_charged():
     cluster, buckets = Cluster(1), MutationQuotas(windows=5)
     cluster.create("a", partitions=2, factor=1)
@@ -142,8 +150,8 @@ def test_partitions_and_deletions_are_charged():
     cluster.now_ms += 1_000
     charged(cluster, buckets)
     cls = DeleteTopicsRequest.DeleteTopicState
-    request = DeleteTopicsRequest(topics=[cls(name="a"), cls(name="b")])
-    response = cluster.decide(DELETE_TOPICS, request, 6)
+    deletion = DeleteTopicsRequest(topics=[cls(name="a"), cls(name="b")])
+    response = cluster.decide(DELETE_TOPICS, deletion, 6)
     assert errors(response.responses) == {"a": ErrorCode.NONE, "b": EXCEEDED}
     assert response.throttle_time_ms == 8_000
     assert set(cluster.image.topics.ids) == {"b"}

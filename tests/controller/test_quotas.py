@@ -133,7 +133,7 @@ def test_too_many_records_at_once_are_refused_whole(many, written):
         Alteration((("user", f"user {i}"),), (("request_percentage", 1.0),)) for i in range(many)
     ]
     records, outcomes = alter(Map(), users)
-    said = (ErrorCode.NONE, None)
+    said: tuple[ErrorCode, str | None] = (ErrorCode.NONE, None)
     if not written:
         text = "Request parameters do not satisfy the configured policy."
         said = (ErrorCode.POLICY_VIOLATION, text)

@@ -145,7 +145,8 @@ def test_the_limits_of_a_connection_follow_file_dynamic_configs_and_quotas():
     image = Image()
     assert rate_limits(image, configs, "FAST", "10.0.0.1") == RateLimits(30, 30, UNLIMITED)
     assert rate_limits(image, configs, "SLOW", "10.0.0.1") == RateLimits(30, 3, UNLIMITED)
-    dynamic = Map({ConfigResource(BROKER_RESOURCE, ""): Map({key: "20"})})
+    dynamic: Map[ConfigResource, Map[str, str]]
+    dynamic = Map([(ConfigResource(BROKER_RESOURCE, ""), Map({key: "20"}))])
     by_ip = Map(
         {
             quota_entity({"ip": "10.0.0.1"}): Map({"connection_creation_rate": 5.0}),

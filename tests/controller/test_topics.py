@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.marker import kafka_scenario
+from conformance.marker import kafka_guarantee, kafka_scenario
 from controller.cluster import BROKER, Cluster
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID
@@ -38,6 +38,7 @@ def outcome(result):
 
 
 # -- CreateTopics --------------------------------------------------------------------------------
+@kafka_scenario("ReplicationControlManagerTest", "createTopics")
 def test_a_topic_is_created_with_defaults_of_the_controllers_file():
     cluster = Cluster(3, num_partitions=2, default_replication_factor=3)
     created = cluster.create("orders")
@@ -49,6 +50,7 @@ def test_a_topic_is_created_with_defaults_of_the_controllers_file():
         assert (partition.leader_epoch, partition.partition_epoch) == (0, 0)
 
 
+@kafka_scenario("ReplicationControlManagerTest", "createTopics")
 def test_records_of_a_topic_stand_in_kafkas_order():
     cluster = Cluster(1)
     cluster.create("orders", 1, 1, configs={"retention.ms": "5"})
@@ -69,6 +71,7 @@ def test_configs_without_value_are_refused():
     )
 
 
+@kafka_scenario("ReplicationControlManagerTest", "createTopicsWithConfigs")
 def test_a_topic_with_wrong_configs_is_not_created():
     """The configs are checked before the partitions are placed."""
     cluster = Cluster(0)
@@ -77,6 +80,7 @@ def test_a_topic_with_wrong_configs_is_not_created():
     assert outcome(refused) == (ErrorCode.INVALID_CONFIG, text)
 
 
+@kafka_scenario("ReplicationControlManagerTest", "createTopicsWithConfigs")
 @kafka_scenario(
     "KafkaConfigSchemaTest",
     "resolveEffectiveTopicConfig",
@@ -127,6 +131,7 @@ def test_configs_are_reported_to_who_may_describe_them():
     assert created.configs == [] and created.num_partitions == created.replication_factor == -1
 
 
+@kafka_scenario("ReplicationControlManagerTest", "createTopicsWithPolicy")
 def test_a_policy_may_refuse_a_topic():
     asked = []
 
@@ -147,6 +152,7 @@ def test_a_policy_may_refuse_a_topic():
     assert "refused" not in cluster.image.topics.ids
 
 
+@kafka_scenario("ReplicationControlManagerTest", "validateNewTopicNames", "topicNameCollision")
 @pytest.mark.parametrize(
     ("name", "error", "text"),
     [
@@ -223,6 +229,11 @@ def test_without_an_unfenced_broker_there_is_no_topic():
     )
 
 
+@kafka_scenario(
+    "ReplicationControlManagerTest",
+    "validateBadManualPartitionAssignments",
+    "manualPartitionAssignmentOnAllFencedBrokers",
+)
 @pytest.mark.parametrize(
     ("assignments", "text"),
     [
@@ -260,12 +271,14 @@ def test_a_refused_topic_does_not_affect_the_others_of_the_request():
     assert set(cluster.image.topics.ids) == {"a", "c"}
 
 
+@kafka_scenario("ReplicationControlManagerTest", "excessiveNumberOfTopicsCannotBeCreated")
 def test_too_many_partitions_refuse_the_whole_request():
     cluster = Cluster(1)
     with pytest.raises(ApiError, match="Excessively large number of partitions"):
         cluster.create("orders", 10_001, 1)
 
 
+@kafka_scenario("ReplicationControlManagerTest", "createTopicsWithValidateOnlyFlag")
 def test_validate_only_answers_alike_and_writes_nothing():
     cluster = Cluster(1)
     topic = CreateTopicsRequest.CreatableTopic(name="a", num_partitions=3, replication_factor=1)
@@ -276,6 +289,7 @@ def test_validate_only_answers_alike_and_writes_nothing():
 
 
 # -- placement -----------------------------------------------------------------------------------
+@kafka_guarantee("ReplicationControlManagerTest", "kRaftClusterDescriber")
 @kafka_scenario("ClusterControlManagerTest", "placeReplicas")
 def test_leaders_and_replicas_are_spread_evenly():
     cluster = Cluster(6)
@@ -319,6 +333,7 @@ def add(cluster, count, assignments=None, name="orders"):
     return outcome(cluster.decide(CREATE_PARTITIONS, request).results[0])
 
 
+@kafka_scenario("ReplicationControlManagerTest", "createPartitions")
 def test_new_partitions_continue_the_numbers_with_the_topics_replication_factor():
     cluster = Cluster(3)
     cluster.create("orders", 2, 2)
@@ -328,6 +343,7 @@ def test_new_partitions_continue_the_numbers_with_the_topics_replication_factor(
     assert {len(partition.replicas) for partition in partitions.values()} == {2}
 
 
+@kafka_scenario("ReplicationControlManagerTest", "createPartitions")
 @pytest.mark.parametrize(
     ("count", "assignments", "error", "text"),
     [
@@ -371,6 +387,7 @@ def delete(cluster, *topics, version=6):
     return cluster.decide(DELETE_TOPICS, request, version).responses
 
 
+@kafka_scenario("ReplicationControlManagerTest", "deleteTopics")
 def test_topics_are_deleted_by_name_and_by_id_with_their_configs():
     cluster = Cluster(1)
     one = cluster.create("one", 1, 1, configs={"retention.ms": "5"}).topic_id
@@ -380,6 +397,7 @@ def test_topics_are_deleted_by_name_and_by_id_with_their_configs():
     assert not cluster.image.topics.ids and not cluster.image.configs
 
 
+@kafka_scenario("ReplicationControlManagerTest", "deleteTopics")
 def test_deletions_that_are_refused():
     cluster = Cluster(1)
     known = cluster.create("known", 1, 1).topic_id

@@ -9,7 +9,9 @@ from datetime import timedelta
 import pytest
 from kio.schema.add_raft_voter.v1 import request as add_voter
 from kio.schema.errors import ErrorCode
+from kio.schema.types import BrokerId, TopicName
 from kio.schema.vote.v2 import request as vote
+from kio.static.primitive import i32, i32Timedelta, i64
 
 from interop.kafka import Quorum, new_uuid, wait_for
 from interop.probe import Connection
@@ -166,17 +168,17 @@ def ask(running, request):
 
 def vote_request(cluster_id, directory_id, epoch):
     partition = vote.PartitionData(
-        partition_index=0,
+        partition_index=i32(0),
         replica_epoch=epoch,
-        replica_id=2,
+        replica_id=BrokerId(2),
         replica_directory_id=uuid.uuid4(),
         voter_directory_id=directory_id,
         last_offset_epoch=epoch,
-        last_offset=10**6,
+        last_offset=i64(10**6),
         pre_vote=True,
     )
-    topic = vote.TopicData(topic_name="__cluster_metadata", partitions=(partition,))
-    return vote.VoteRequest(cluster_id=cluster_id, voter_id=1, topics=(topic,))
+    topic = vote.TopicData(topic_name=TopicName("__cluster_metadata"), partitions=(partition,))
+    return vote.VoteRequest(cluster_id=cluster_id, voter_id=BrokerId(1), topics=(topic,))
 
 
 def test_a_request_for_another_cluster(running):
@@ -195,7 +197,7 @@ def add_request(cluster_id, node_id, port):
     listener = add_voter.Listener(name="CONTROLLER", host=HOST, port=port)
     return add_voter.AddRaftVoterRequest(
         cluster_id=cluster_id,
-        timeout=timedelta(seconds=1),
+        timeout=i32Timedelta.parse(timedelta(seconds=1)),
         voter_id=node_id,
         voter_directory_id=uuid.uuid4(),
         listeners=(listener,),

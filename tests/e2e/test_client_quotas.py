@@ -4,6 +4,7 @@ import time
 
 import pytest
 from kio.schema.describe_cluster.v1.request import DescribeClusterRequest
+from kio.static.primitive import i8
 
 from interop.kafka import HOST, Quorum, wait_for
 from interop.probe import Connection
@@ -11,7 +12,7 @@ from quorate.base.ids import Address
 from quorate.client import Admin, ClientConfig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
-DESCRIBE = DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=2)
+DESCRIBE = DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=i8(2))
 
 
 @pytest.fixture

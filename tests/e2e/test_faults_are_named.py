@@ -13,6 +13,7 @@ import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -57,7 +58,7 @@ def missing(fault, seen):
 
 def assert_named(fault, **seen):
     """Wait until each text of the entry was seen, in what the functions of `seen` return."""
-    left = []
+    left: list[tuple[str, str]] = []
 
     def all_seen():
         left[:] = missing(fault, seen)
@@ -188,7 +189,7 @@ def third(quorum):
 
 
 def test_a_healthy_quorum_has_no_problem(quorum, third):
-    seen = []
+    seen: list[Any] = []
 
     def healthy():
         seen[:] = [problems(quorum)]
@@ -264,7 +265,7 @@ def test_a_slow_disk(quorum, third):
         for node in now
     }
     assert slow[third] > limit, slow
-    assert max(slow, key=slow.get) is third
+    assert max(slow, key=slow.__getitem__) is third
 
 
 def test_a_full_disk(quorum, third):

@@ -55,6 +55,7 @@ def test_fetches_of_old_records_stop_no_commit_and_use_bounded_memory(tmp_path):
     port = free_port()
     command = [sys.executable, "-c", MEMBER, str(tmp_path / "member"), f"{HOST}:{port}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as member:
+        assert member.stdout is not None
         try:
             epoch, before = map(int, member.stdout.readline().split())
             nobody = ReplicaKey(-1, Uuid(bytes(16)))

@@ -12,6 +12,7 @@ import pytest
 from interop.kafka import HOST, Quorum, free_port, wait_for
 from interop.process import QUORATE, run_tool
 from interop.test_cleaning import SMALL
+from narrow import not_none
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -67,7 +68,8 @@ def test_one_command_shows_the_committed_metadata_and_its_offset(quorum: Quorum)
     assert (run.returncode, "cluster" in run.stdout.split()) == (0, True), run
     assert run.stderr.startswith(f"Cluster {quorum.cluster_id}, leader ")
     assert "offset" in run.stderr and "epoch" in run.stderr
-    assert set(quorum.view().voters) == {1, 2, 3} and not quorum.view().observers
+    view = not_none(quorum.view())
+    assert set(view.voters) == {1, 2, 3} and not view.observers
 
 
 def test_the_shell_follows_the_log_through_the_death_of_the_leader(

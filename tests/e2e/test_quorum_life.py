@@ -12,6 +12,7 @@ import pytest
 
 from interop.kafka import Quorum, new_uuid, wait_for
 from interop.process import QUORATE, QuorateNode, run_tool
+from narrow import not_none
 from retries import DurabilityViolationError
 from time_budget import DAY, share
 
@@ -122,7 +123,7 @@ def test_a_stop_during_recovery_is_clean(tmp_path, monkeypatch, number):
     node.format(new_uuid(), "--standalone")
     node.start()
     wait_for(lambda: "reading the log" in node.log, "the log to be read")
-    node.process.send_signal(signal.SIGHUP)  # as of a log rotator: no reason to stop
+    not_none(node.process).send_signal(signal.SIGHUP)  # as of a log rotator: no reason to stop
     assert node.kill(number) == 0
     assert f"Received {number.name} during the start: stopped" in node.log
 

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import pytest
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509 import load_pem_x509_certificate
 
@@ -76,13 +77,13 @@ class Searched:
 
     def tool(self, *words, keep=True):
         """Run a tool; exit code and what it wrote, with tracebacks of its errors."""
-        words = [str(word) for word in words]
+        line = [str(word) for word in words]
         text = io.TextIOWrapper(io.BytesIO(), write_through=True)
         with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
-            code = run(words)
+            code = run(line)
         data = text.buffer.getvalue()
         if keep:
-            shown = " ".join(words[:1] + [w for w in words if w.startswith("--")])
+            shown = " ".join(line[:1] + [w for w in line if w.startswith("--")])
             name = f"{len(self.written)}: {shown}"
             self.written[name] = data
         return code, data.decode()
@@ -107,6 +108,7 @@ class Files:
             serialization.load_pem_private_key(pem, None),
             load_pem_x509_certificate(pem[pem.index(b"-----BEGIN CERT") :]),
         )
+        assert isinstance(key, EllipticCurvePrivateKey)
         ca = load_pem_x509_certificate(authority.certificate)
         self.keystore = self.write(
             "node.p12",
@@ -398,8 +400,10 @@ def break_files(searched, files, node):
         f"SCRAM-SHA-512=[name=a,{wrong}=1,password=x]",
         wrong,
     ):
-        words = ("-t", "Auo5pIz_RXynyYRjkH2osA", "--standalone", "--add-scram", argument)
-        code, text = searched.tool("storage", "format", "-c", str(node.properties), "-g", *words)
+        format_words = ("-t", "Auo5pIz_RXynyYRjkH2osA", "--standalone", "--add-scram", argument)
+        code, text = searched.tool(
+            "storage", "format", "-c", str(node.properties), "-g", *format_words
+        )
         assert code == 1, (argument, text)
 
 

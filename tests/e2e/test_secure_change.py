@@ -8,6 +8,7 @@ import ssl
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ class Writes:
     def __init__(self):
         self.confirmed = []
         self.failed = None
-        self._open = None
+        self._open: dict[str, Any] = {}
         self._admin = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._write, daemon=True)

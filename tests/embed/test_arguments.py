@@ -6,6 +6,7 @@ import re
 import pytest
 
 from embed.test_guarantees import Journal, run
+from narrow import as_any
 from quorate.base.errors import QuorateError
 from quorate.base.ids import ReplicaKey, Uuid
 from quorate.embed import Member, MembershipChangeError, create, local, local_cluster
@@ -35,8 +36,8 @@ def test_a_key_is_accepted_as_text():
         (1, TypeError),
         (None, TypeError),
         ((1, b"local-member\0\0\0\1"), TypeError),
-        (ReplicaKey(2, "bm9ib2R5LWtub3dzLW1lIQ"), TypeError),
-        (ReplicaKey("2", Uuid(b"nobody-knows-me!")), TypeError),
+        (ReplicaKey(2, as_any("bm9ib2R5LWtub3dzLW1lIQ")), TypeError),
+        (ReplicaKey(as_any("2"), Uuid(b"nobody-knows-me!")), TypeError),
         (ReplicaKey(2**31, Uuid(b"nobody-knows-me!")), QuorateError),
         (ReplicaKey(-1, Uuid(b"nobody-knows-me!")), QuorateError),
         (ReplicaKey(2, Uuid(b"short")), QuorateError),
@@ -166,7 +167,7 @@ def test_join_refuses_an_invalid_id():
         async with local_cluster(1, Journal) as cluster:
             for node_id, error in (("4", TypeError), (-1, QuorateError)):
                 with pytest.raises(error, match=r"the id of a member|a member's id"):
-                    await cluster.join(node_id)
+                    await cluster.join(as_any(node_id))
 
     run(scenario)
 

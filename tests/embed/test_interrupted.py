@@ -1,6 +1,7 @@
 """An exception of any kind that interrupts a step stops the member."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -146,7 +147,8 @@ def test_an_interruption_in_any_machine_method_stops_the_member(tmp_path, method
 def test_a_callback_may_end_the_program_after_the_others_are_called(end):
     async def scenario():
         async with local_cluster(1, Journal) as cluster:
-            leader, outcomes = await cluster.leader(), []
+            leader = await cluster.leader()
+            outcomes: list[Any] = []
 
             def ends(outcome):
                 raise end
@@ -163,7 +165,8 @@ def test_a_callback_may_end_the_program_after_the_others_are_called(end):
 def test_an_interrupted_callback_does_not_affect_others():
     async def scenario():
         async with local_cluster(1, Journal) as cluster:
-            leader, outcomes = await cluster.leader(), []
+            leader = await cluster.leader()
+            outcomes: list[Any] = []
 
             def cancelled(outcome):
                 raise asyncio.CancelledError

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from narrow import not_none
 from quorate.embed import NotLeaderError, local_cluster
 
 PATH = Path(__file__).resolve().parents[2] / "examples" / "kv.py"
@@ -15,9 +16,9 @@ PATH = Path(__file__).resolve().parents[2] / "examples" / "kv.py"
 
 @pytest.fixture(scope="module")
 def kv():
-    spec = importlib.util.spec_from_file_location("kv_example", PATH)
+    spec = not_none(importlib.util.spec_from_file_location("kv_example", PATH))
     module = sys.modules["kv_example"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    not_none(spec.loader).exec_module(module)
     return module
 
 

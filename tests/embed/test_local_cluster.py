@@ -3,6 +3,7 @@
 import asyncio
 import re
 import selectors
+from typing import Any
 
 import pytest
 
@@ -301,7 +302,7 @@ def in_leaps(monkeypatch):
     def run(scenario):
         selector = SkippingSelector()
         loop = asyncio.SelectorEventLoop(selector)
-        loop.time = lambda: selector.now
+        monkeypatch.setattr(loop, "time", lambda: selector.now)
         monkeypatch.setattr(local, "present", lambda: Now(int(selector.now * 1000), 0))
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
             runner.run(asyncio.wait_for(scenario(), 600))
@@ -423,7 +424,7 @@ def test_a_failed_snapshot_is_logged_and_retried(caplog, state, reason):
             attempts.append(self.total)
             return state() if len(attempts) == 1 else [str(self.total).encode()]
 
-    attempts = []
+    attempts: list[Any] = []
 
     async def scenario():
         async with local_cluster(1, Large) as cluster:
@@ -451,7 +452,7 @@ def test_empty_chunks_survive_a_snapshot():
         def restore(self, chunks):
             restored.append(chunks)
 
-    restored = []
+    restored: list[list[bytes]] = []
 
     async def scenario():
         async with local_cluster(1, Large) as cluster:

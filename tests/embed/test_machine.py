@@ -8,6 +8,7 @@ import pytest
 
 from embed.test_directories import files
 from embed.test_guarantees import free_address, run, until
+from narrow import as_any
 from quorate.base.errors import QuorateError
 from quorate.base.ids import OffsetAndEpoch
 from quorate.embed import InDoubtError, Member, MemberStoppedError, create, local_cluster
@@ -192,10 +193,10 @@ def test_a_class_or_an_object_without_a_method_is_refused():
     with pytest.raises(
         TypeError, match=r"a state machine must be an object, Echo\(\), not the class"
     ):
-        OpaqueMachine(Echo)
+        OpaqueMachine(as_any(Echo))
     for lame in (None, type("Lame", (Echo,), {"snapshot": None})()):
         with pytest.raises(TypeError, match=r"has no method (apply|snapshot)$"):
-            OpaqueMachine(lame)
+            OpaqueMachine(as_any(lame))
 
 
 class Sometimes(Echo):

@@ -1,6 +1,7 @@
 """Entries proposed together: all are committed in order, or none."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -87,7 +88,8 @@ def test_a_stopped_member_fails_outstanding_proposals():
 def test_a_failing_callback_does_not_affect_other_outcomes():
     async def scenario():
         async with local_cluster(1, Journal) as cluster:
-            leader, outcomes, complaints = await cluster.leader(), [], []
+            leader, complaints = await cluster.leader(), []
+            outcomes: list[Any] = []
             asyncio.get_running_loop().set_exception_handler(
                 lambda _, what: complaints.append(what)
             )

@@ -33,7 +33,17 @@ def test_every_property_knows_its_line():
     assert load_properties(text) == {"a": Property("4", 6), "b": Property("3", 5)}
 
 
-def test_an_escape_without_its_digits_is_refused_with_its_line():
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [
+        (b"\\u00z=1\n", 1, 1),
+        (b"a=1\n  b = c\\u12\n", 2, 8),
+        (b"b=x\\\n \\u00z\n", 2, 2),
+        (b"b=\\u0041x\\\r\n\\\r\n\t\ty\\u", 3, 4),
+        (b"# \\u\n\nk\\ \\u:v\n", 3, 4),
+    ],
+)
+def test_an_escape_without_its_digits_is_refused_with_its_place(text, line, column):
     with pytest.raises(PropertiesError, match="Malformed") as refused:
-        load_properties(b"a=1\nb=x\\\n\\u00z\n")
-    assert refused.value.line == 2
+        load_properties(text)
+    assert (refused.value.line, refused.value.column) == (line, column)

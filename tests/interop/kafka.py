@@ -23,6 +23,7 @@ from kio.schema.errors import ErrorCode
 from interop.java import (
     DUMP_LOG,
     FEATURES,
+    KAFKA_3_9,
     KAFKA_4_0,
     KAFKA_4_1,
     KAFKA_4_4,
@@ -79,11 +80,16 @@ class JavaNode40(JavaNode):
     release = KAFKA_4_0
 
 
+class JavaNode39(JavaNode):
+    release = KAFKA_3_9
+
+
 KINDS: Mapping[str, type[Node]] = {
     "java": JavaNode,
     "java-4.4": JavaNode44,
     "java-4.1": JavaNode41,
     "java-4.0": JavaNode40,
+    "java-3.9": JavaNode39,
     "quorate": QuorateNode,
 }
 

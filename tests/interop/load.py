@@ -6,6 +6,7 @@ What was acknowledged is noted, and `assert_kept` looks for it at the end.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
@@ -32,7 +33,7 @@ _PATIENCE_S = 120
 class ClusterLoad:
     """Produces to `records` on the first of `brokers` until the context ends; changes on demand."""
 
-    def __init__(self, brokers: list[Node]) -> None:
+    def __init__(self, brokers: Sequence[Node]) -> None:
         from kafka import KafkaProducer
 
         self.brokers = brokers

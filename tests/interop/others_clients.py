@@ -7,6 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
+from narrow import not_none
+
 FRANZ = Path(__file__).with_name("franz")
 MECHANISM = "SCRAM-SHA-512"
 TIMEOUT_S = 30
@@ -125,7 +127,7 @@ class Librdkafka:
                     if message.error() is not None:
                         self._failures.append(str(message.error()))
                     else:
-                        found.append(message.value().decode())
+                        found.append(not_none(message.value()).decode())
             self._check()
             return found
         finally:

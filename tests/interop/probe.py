@@ -15,7 +15,9 @@ from kio.schema.controller_registration.v0 import request as registration
 from kio.schema.describe_quorum.v2 import request as describe
 from kio.schema.end_quorum_epoch.v1 import request as end_epoch
 from kio.schema.errors import ErrorCode
+from kio.schema.types import BrokerId, TopicName
 from kio.serial import entity_reader, entity_writer
+from kio.static.primitive import f64, i16, i32, u16
 
 from quorate.base.ids import Uuid
 
@@ -101,8 +103,8 @@ class View:
 
 def describe_quorum(host: str, port: int, timeout: float = 2.0) -> View | None:
     """The view of the node at `port`, or None when it does not lead or does not answer."""
-    partition = describe.PartitionData(partition_index=0)
-    topic = describe.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    partition = describe.PartitionData(partition_index=i32(0))
+    topic = describe.TopicData(topic_name=TopicName(METADATA_TOPIC), partitions=(partition,))
     try:
         with Connection(host, port, timeout) as connection:
             answer = connection.ask(describe.DescribeQuorumRequest(topics=(topic,)))
@@ -137,7 +139,7 @@ def put_quota(connection: Connection, user: str, value: float) -> ErrorCode:
     """One durable write through an active Kafka controller: a client quota of `user`."""
     entry = quotas.EntryData(
         entity=(quotas.EntityData(entity_type="user", entity_name=user),),
-        ops=(quotas.OpData(key="producer_byte_rate", value=value, remove=False),),
+        ops=(quotas.OpData(key="producer_byte_rate", value=f64(float(value)), remove=False),),
     )
     request = quotas.AlterClientQuotasRequest(entries=(entry,), validate_only=False)
     return connection.ask(request).entries[0].error_code
@@ -147,14 +149,18 @@ def register_controller(connection: Connection, node_id: int, incarnation: uuid.
     """One durable write through any active controller: a registration of a made-up node."""
     levels = {"kraft.version": (0, 1), "metadata.version": (7, 30)}
     request = registration.ControllerRegistrationRequest(
-        controller_id=node_id,
+        controller_id=i32(node_id),
         incarnation_id=incarnation,
         zk_migration_ready=False,
         listeners=(
-            registration.Listener(name="CONTROLLER", host="127.0.0.1", port=9, security_protocol=0),
+            registration.Listener(
+                name="CONTROLLER", host="127.0.0.1", port=u16(9), security_protocol=i16(0)
+            ),
         ),
         features=tuple(
-            registration.Feature(name=n, min_supported_version=low, max_supported_version=high)
+            registration.Feature(
+                name=n, min_supported_version=i16(low), max_supported_version=i16(high)
+            )
             for n, (low, high) in levels.items()
         ),
     )
@@ -167,18 +173,18 @@ def end_epoch_for(
     """Notify a follower that the leader of `view` steps down in favour of `preferred`, in order."""
     candidates = tuple(
         end_epoch.ReplicaInfo(
-            candidate_id=node,
+            candidate_id=BrokerId(node),
             candidate_directory_id=uuid.UUID(bytes=bytes(view.voters[node].directory_id)),
         )
         for node in preferred
     )
     partition = end_epoch.PartitionData(
-        partition_index=0,
-        leader_id=view.leader,
-        leader_epoch=view.epoch,
+        partition_index=i32(0),
+        leader_id=BrokerId(view.leader),
+        leader_epoch=i32(view.epoch),
         preferred_candidates=candidates,
     )
-    topic = end_epoch.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    topic = end_epoch.TopicData(topic_name=TopicName(METADATA_TOPIC), partitions=(partition,))
     request = end_epoch.EndQuorumEpochRequest(
         cluster_id=cluster_id, topics=(topic,), leader_endpoints=()
     )

@@ -38,9 +38,12 @@ def free_port() -> int:
 
 
 def wait_for(
-    condition: Callable[[], T | None], what: str, timeout: float = 30.0, every: float = 0.05
+    condition: Callable[..., T | None], what: str, timeout: float = 30.0, every: float = 0.05
 ) -> T:
-    """The first true answer of `condition`, asked `every` s; AssertionError after `timeout` s."""
+    """The first true answer of `condition`, asked `every` s; AssertionError after `timeout` s.
+
+    It is called without arguments. A lambda in a loop binds the loop's variable by a default.
+    """
     end = time.monotonic() + timeout
     while True:
         answer = condition()

@@ -6,6 +6,7 @@ the same text and exit code.
 
 import json
 import re
+from typing import Any
 
 import pytest
 
@@ -372,8 +373,8 @@ def test_delegation_tokens(both, tmp_path):
     ):
         theirs, ours = both("delegation-tokens", *config, *words)
         assert theirs[:2] == ours[:2]
-    for words in (("--create",), ("--create", "--renew"), ("--renew", "--hmac", "AAAA")):
-        refused(both, "delegation-tokens", *config, *words)
+    for wrong in (["--create"], ["--create", "--renew"], ["--renew", "--hmac", "AAAA"]):
+        refused(both, "delegation-tokens", *config, *wrong)
     refused(both, "delegation-tokens", "--describe")
 
 
@@ -431,14 +432,15 @@ def test_reassignments(both, reassign, quorum):
         assert all(each["log_dirs"][0].startswith("/") for each in current)
     same("generate", "--broker-list", "11,11", plan=topics, code=1)
     same("generate", "--broker-list", "11", plan={"topics": [{"topic": "{t}-no"}]}, code=1)
-    for plan in (
+    plans: tuple[dict[str, Any], ...] = (
         to([99]),
         to([BROKER, BROKER]),
         to([]),
         {"partitions": []},
         {"partitions": to([BROKER])["partitions"] * 2},
         {"partitions": [{"topic": "{t}-move", "partition": 9, "replicas": [BROKER]}]},
-    ):
+    )
+    for plan in plans:
         same("execute", plan=plan, code=1)
     same("verify", plan=to([OTHER], [BROKER]))
     for name in ("kafkas", "quorat"):

@@ -7,6 +7,7 @@ import pytest
 
 from interop.java import KAFKA_4_4, libs
 from interop.process import run_tool
+from narrow import not_none
 from quorate.base.errors import ErrorCode
 from quorate.controller.configs import IncrementalAlterConfigs
 from quorate.node.apis import API_TABLE
@@ -86,7 +87,7 @@ def test_the_texts_of_failed_requests_are_kafkas():
     for _, key, case, text in (row for row in rows() if row[0] == "text"):
         if (int(key), case) in JAVAS_OWN:
             continue
-        operation = API_TABLE[int(key)].operation
+        operation = not_none(API_TABLE[int(key)].operation)
         response = operation.failed(REQUESTS[int(key)], *CASES[case])
         assert (key, case, str(text_of(response) or "null")) == (key, case, text)
         compared += 1

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -96,7 +97,7 @@ class Cluster:
         try:
             consumer.assign([place])
             end = consumer.end_offsets([place])[place]
-            values = []
+            values: list[bytes] = []
 
             def at_the_end():
                 for messages in consumer.poll(timeout_ms=200).values():
@@ -155,7 +156,7 @@ def test_a_group_goes_on_at_its_committed_offset(cluster):
 
     cluster.create("grouped", {0: [12, 13, 11]})
     cluster.send("grouped", numbered(20))
-    seen = []
+    seen: list[bytes] = []
     for _ in range(2):
         consumer = KafkaConsumer(
             "grouped",
@@ -225,7 +226,8 @@ def gap_when_controller_and_leader_are_killed(cluster, topic):
     """
     cluster.create(topic, {0: [13, 11, 12]})
     producer = cluster.producer(enable_idempotence=True, delivery_timeout_ms=120_000)
-    acknowledged, waits = [], []
+    acknowledged: list[Any] = []
+    waits = []
     stop = threading.Event()
 
     def produce():

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from narrow import not_none
+
 ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -12,7 +14,8 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 def test_the_table_of_configs_is_kafkas():
     """Names, types, defaults, allowed values, synonyms and how a broker's configs change."""
-    spec = importlib.util.spec_from_file_location("tool", ROOT / "tools/config_definitions.py")
+    path = ROOT / "tools/config_definitions.py"
+    spec = not_none(importlib.util.spec_from_file_location("tool", path))
     tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
+    not_none(spec.loader).exec_module(tool)
     assert tool.MODULE.read_text() == tool.module(), "run: python tools/config_definitions.py"

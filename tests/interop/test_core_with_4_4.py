@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("core-4.4")]
 RELEASES = {"level of 4.3": (), "level of 4.4": ("--release-version", "4.4")}
 
 
-@pytest.fixture(scope="module", params=RELEASES.values(), ids=RELEASES)
+@pytest.fixture(scope="module", params=list(RELEASES.values()), ids=list(RELEASES))
 def quorum(request, tmp_path_factory):
     kinds = {1: "quorate", 2: "java-4.4", 3: "java-4.4"}
     with Quorum(tmp_path_factory.mktemp("core"), kinds) as quorum:

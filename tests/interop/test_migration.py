@@ -50,7 +50,9 @@ def metadata_version(quorum):
     run = java_tool(FEATURES, *running(quorum), "describe")
     assert run.returncode == 0, run.stdout + run.stderr
     line = next(row for row in run.stdout.splitlines() if "Feature: metadata.version" in row)
-    return re.search(r"FinalizedVersionLevel: (\S+)", line)[1]
+    found = re.search(r"FinalizedVersionLevel: (\S+)", line)
+    assert found, line
+    return found[1]
 
 
 def upgrade_features(quorum):

@@ -21,7 +21,7 @@ PIECES = (
 def drawn(count: int) -> list[bytes]:
     """Random texts; none ends in a backslash, of which alone Java makes an empty key."""
     draw = random.Random(29)
-    texts = []
+    texts: list[bytes] = []
     while len(texts) < count:
         text = "".join(draw.choices(PIECES, k=draw.randint(1, 12)))
         if not text.rstrip("\r\n").endswith("\\"):

@@ -96,9 +96,10 @@ def test_refusals_of_the_leader_are_printed_in_its_words(quorum):
     for words in (remove, add):
         mine, kafkas = (tool("metadata-quorum", *where, *words) for tool in (ours, theirs))
         assert mine.returncode == kafkas.returncode == 1
-        reason = re.match(r"org\.apache\.kafka\.common\.errors\.\w+: (.*)", kafkas.stderr)[1]
+        error = re.match(r"org\.apache\.kafka\.common\.errors\.\w+: (.*)", kafkas.stderr)
+        assert error, kafkas
         # The sets in Java's messages have no order.
-        assert sorted_set(reason) in sorted_set(mine.stderr)
+        assert sorted_set(error[1]) in sorted_set(mine.stderr)
         assert len(mine.stderr.splitlines()) == 1
 
 
@@ -204,6 +205,6 @@ def test_describe_survives_the_leaders_death(quorum):
     )
     leader.start()
     assert run.returncode == 0, run
-    found = int(re.search(r"LeaderId: +(\d+)", run.stdout)[1])
-    assert found in {node.id for node in others}
+    found = re.search(r"LeaderId: +(\d+)", run.stdout)
+    assert found and int(found[1]) in {node.id for node in others}
     quorum.wait_until(lambda v: leader.id in v.voters and v.lag <= 0, "the voter to return")

@@ -222,8 +222,8 @@ def test_where_kafka_dies_with_a_trace_we_say_its_message(tools, name):
     tools.configure(DYNAMIC)
     said = tools.run(*words)
     assert said["quorate"][0] == said["java"][0] == 1, said
-    first = re.search(r"Exception: (.*)", said["java"][2])[1]
-    assert said["quorate"][2].startswith(first)
+    first = re.search(r"Exception: (.*)", said["java"][2])
+    assert first and said["quorate"][2].startswith(first[1])
     assert len(said["quorate"][2].splitlines()) == 1
 
 
@@ -237,7 +237,8 @@ def test_a_directory_that_is_formatted_already(tools):
     assert ignored["quorate"] == ignored["java"]
     other = tools.run("format", "-t", OTHER, "-N", "-g")
     assert other["quorate"][0] == other["java"][0] == 1
-    assert re.search(r"Exception: (.*)", other["java"][2])[1] in other["quorate"][2]
+    reason = re.search(r"Exception: (.*)", other["java"][2])
+    assert reason and reason[1] in other["quorate"][2]
 
 
 def test_info_of_what_is_wrong(tools):

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 from cryptography.hazmat.primitives import serialization as forms
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509 import load_pem_x509_certificate
 
@@ -28,6 +29,7 @@ def key_store(authority, path, name):
     issued = authority.issue(name, ("localhost", HOST), datetime.now(UTC), 1)
     key = forms.load_pem_private_key(issued, None)
     certificate = load_pem_x509_certificate(issued)
+    assert isinstance(key, EllipticCurvePrivateKey)
     lock = forms.BestAvailableEncryption(STORE_PASSWORD.encode())
     replace(path, pkcs12.serialize_key_and_certificates(b"node", key, certificate, None, lock))
     return path

@@ -19,15 +19,27 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIBS = ROOT / ".kafka" / "suite-libs"
 CLASSES = ROOT / ".kafka" / "suite-classes"
-LOG4J = ROOT / "tests" / "interop" / "log4j2-tools.xml"
+LOG4J = HERE / "log4j2.xml"
 JARS = ("kafka-tools", "kafka-clients-integration-tests", "kafka-server")
 """Whose tests run, all of them."""
 SCALA_JAR = "kafka_2.13"
 SCALA_CLASSES = re.compile(
-    r"kafka\.(api|server)\.(AuthorizerIntegration|(SaslSsl|Ssl)AdminIntegration|DelegationToken\w+"
-    r"|(Alter|Describe)UserScramCredentialsRequest\w*|SaslScramSslEndToEndAuthorization)Test"
+    r"kafka\.(api|server)\.(AuthorizerIntegration|(SaslSsl|Ssl)AdminIntegration"
+    r"|(Alter|Describe)UserScramCredentialsRequest\w*|DelegationTokenRequests\w*"
+    r"|(Plaintext|Ssl|Sasl\w+|Group|DelegationToken)EndToEndAuthorization(WithOwner)?"
+    r"|(Ssl|Sasl\w+)Consumer|SaslClientsWithInvalidCredentials"
+    r"|SaslApiVersionsRequest|GssapiAuthentication)Test"
 )
 """Which tests of the Scala jar run: those of security. Most others need no controller."""
+CONTROLLER_CLASSES = re.compile(
+    r"(unit\.)?kafka\.(admin|api|server)\.(PlaintextAdminIntegration|AddPartitions|RemoteTopicCrud"
+    r"|(Create|Delete)TopicsRequest\w*|(Strict|Permissive|)ControllerMutationQuota"
+    r"|(AllocateProducerIds|DescribeQuorum|DescribeCluster|AlterReplicaLogDirs)Request"
+    r"|Dynamic(ConfigChange|BrokerReconfiguration)|LogDirFailure|ServerShutdown"
+    r"|epoch\.LeaderEpochIntegration)Test"
+)
+"""Which tests of the Scala jar run: those of requests that controllers decide."""
+SCALA_RUNS = (SCALA_CLASSES, CONTROLLER_CLASSES)
 KERBEROS = "java.security.jgss/sun.security.krb5"
 """What the Kerberos server of the tests changes in its JVM."""
 IN_ONE_PROCESS = "brokers and controllers in one process"
@@ -64,9 +76,9 @@ def test_classes() -> list[str]:
         jar = next(LIBS.glob(f"{name}-*-test.jar"))
         with ZipFile(jar) as archive:
             for entry in archive.namelist():
-                if re.fullmatch(r"(?:org|kafka)/[\w/]+Test\.class", entry):
+                if re.fullmatch(r"(?:org|kafka|unit)/[\w/]+Test\.class", entry):
                     test = entry.removesuffix(".class").replace("/", ".")
-                    if name != SCALA_JAR or SCALA_CLASSES.fullmatch(test):
+                    if name != SCALA_JAR or any(one.fullmatch(test) for one in SCALA_RUNS):
                         found.add(test)
     return sorted(found)
 

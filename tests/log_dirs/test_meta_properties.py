@@ -3,6 +3,7 @@
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,8 @@ def node(tmp_path):
 
 
 def put(node, index, **changes):
-    values = {"cluster_id": "c", "node_id": 1, "directory_id": (ONE, TWO)[index]} | changes
+    values: dict[str, Any] = {"cluster_id": "c", "node_id": 1, "directory_id": (ONE, TWO)[index]}
+    values |= changes
     write_meta_properties(node.log_dirs[index], MetaProperties(**values))
 
 
@@ -124,38 +126,6 @@ def test_a_metadata_log_in_another_directory_is_refused(node, tmp_path):
     (tmp_path / "b" / "__cluster_metadata-0").mkdir()
     with pytest.raises(IdentityError, match="Found unexpected metadata location"):
         load_identity(node)
-
-
-@pytest.mark.parametrize(
-    ("voters", "files", "refused"),
-    [
-        ("1@h:9093", (), True),
-        ("1@h:9093", ("quorum-state",), False),
-        ("1@h:9093,2@h:9094", (), False),
-    ],
-    ids=["the only voter", "not empty", "one of two voters"],
-)
-def test_an_emptied_metadata_directory_of_the_only_voter_is_refused(
-    node, tmp_path, voters, files, refused
-):
-    """Nobody else has the records, and it would elect itself at once."""
-    path = tmp_path / "server.properties"
-    config = load_config(path, [f"controller.quorum.voters={voters}"])
-    put(config, 0)
-    put(config, 1)
-    load_identity(config)
-    partition = Path(config.metadata_log_dir, "__cluster_metadata-0")
-    partition.mkdir()
-    for name in files:
-        (partition / name).touch()
-    if refused:
-        with pytest.raises(
-            IdentityError, match="is the only voter: records that were acknowledged"
-        ):
-            load_identity(config)
-        assert list(partition.iterdir()) == []
-    else:
-        load_identity(config)
 
 
 def test_an_unreadable_file_matters_in_the_metadata_directory_only(node, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import struct
+from typing import Any
 
 from quorate.formats import records as r
 
@@ -59,7 +60,7 @@ class ImageModel:
     """`state` is what `plain` gives; `apply` changes it, or raises MisfitError and leaves it."""
 
     def __init__(self):
-        self.state = {
+        self.state: dict[str, Any] = {
             "mv": None,
             "features": {},
             "brokers": {},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +36,8 @@ uuids = st.sampled_from([bytes(16), b"\x07" * 16, b"\x08" * 16]).map(Uuid)
 def partition_records(draw):
     replicas = draw(ids | long_ids)
     count = len(replicas)
-    rarely = st.just([]) | st.just([]) | ids
+    nothing: st.SearchStrategy[list[Any]] = st.just([])
+    rarely = nothing | nothing | ids
     return PartitionRecord(
         partition_id=draw(int32s),
         topic_id=draw(st.just(T1) | st.just(T1) | uuids),

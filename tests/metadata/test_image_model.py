@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -98,7 +99,8 @@ class LoaderMachine(RuleBasedStateMachine):
 
     @rule(found=st.lists(any_records, min_size=1, max_size=12), new_epoch=st.booleans())
     def feed_what_fits(self, found, new_epoch):
-        base, fitting = self.loader.next_offset, []
+        base = self.loader.next_offset
+        fitting: list[Any] = []
         for record in found:
             with suppress(MisfitError):
                 self.walk(LogBatch(base, base + len(fitting), self.epoch, 0, [*fitting, record]))

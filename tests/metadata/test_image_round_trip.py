@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -77,7 +78,7 @@ def test_every_writer_writes_the_same_order(image):
     ]
     assert keys == [sorted(set(part)) for part in keys]
     assert found[0].name == "metadata.version"  # type: ignore[attr-defined]
-    indexes = {}
+    indexes: dict[Uuid, list[int]] = {}
     for topic_id, index in of(r.PartitionRecord, "topic_id", "partition_id"):
         indexes.setdefault(topic_id, []).append(index)
     assert all(part == sorted(part) for part in indexes.values())
@@ -87,7 +88,7 @@ def test_every_writer_writes_the_same_order(image):
 @calm
 @given(images(), metadata_versions)
 def test_at_another_level_nothing_is_lost_without_a_word(image, level):
-    losses = []
+    losses: list[Any] = []
     written = list(records(image, metadata_version=level, on_loss=losses.append))
     # Every record can be encoded at the version that goes with it.
     decoded = [decode_record(encode_record(record, version))[0] for record, version in written]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from metadata.samples import SNAPSHOTS, label, load, log_beside, read, snapshot_id
@@ -10,7 +12,7 @@ from quorate.formats.records import decode_record, encode_record
 from quorate.metadata.loader import Loader
 from quorate.metadata.replay import records
 
-PARTS = [
+PARTS: list[set[type]] = [
     {r.FeatureLevelRecord},
     {r.RegisterBrokerRecord},
     {r.RegisterControllerRecord},
@@ -90,7 +92,7 @@ def parts_in_order(found):
 
 def partitions_by_topic(found):
     """Topic id -> indexes of the partition records that directly follow its TopicRecord."""
-    out = {}
+    out: dict[Any, list[int]] = {}
     for record, _ in found:
         match record:
             case r.TopicRecord():

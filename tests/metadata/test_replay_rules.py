@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from quorate.base.ids import Uuid
 from quorate.formats import records as r
 from quorate.metadata.image import MIGRATING_DIRECTORY, ConfigResource, Image
@@ -146,7 +148,7 @@ class TestBrokers:
         assert broker.directories == (HIGH, D1, D2)
 
     def test_the_change_record_changes_what_it_names(self):
-        at = {"broker_id": 1, "broker_epoch": 50}
+        at: dict[str, Any] = {"broker_id": 1, "broker_epoch": 50}
         image = image_of(BROKER, r.BrokerRegistrationChangeRecord(**at, fenced=-1))
         assert not image.cluster.brokers[1].fenced
         assert image.cluster.brokers[1].directories == (HIGH, D1, D2)
@@ -296,6 +298,7 @@ REFUSED = [
 ]
 
 
+@kafka_scenario("ReplicationControlManagerTest", "duplicateTopicIdReplay")
 @pytest.mark.parametrize(("before", "record", "words"), REFUSED, ids=lambda v: str(v)[:40])
 def test_what_does_not_fit_is_refused_with_the_facts(before, record, words):
     image = image_of(*before)

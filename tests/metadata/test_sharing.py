@@ -7,9 +7,10 @@ import tracemalloc
 import pytest
 from immutables import Map
 
+from narrow import not_none
 from quorate.base.ids import Uuid
 from quorate.formats import records as r
-from quorate.metadata.image import Image
+from quorate.metadata.image import ConfigResource, Image
 from quorate.metadata.interning import Interner
 from quorate.metadata.replay import ImageDelta, replay
 
@@ -47,7 +48,7 @@ def test_one_change_leaves_all_else_the_same_objects(shape):
     before = image_with(*shape)
     after = replay(before, CHANGE)
 
-    assert after.topics.partition(uuid_of(1), 7).leader == 3
+    assert not_none(after.topics.partition(uuid_of(1), 7)).leader == 3
     for name in set(Image.__slots__) - {"topics"}:
         assert getattr(after, name) is getattr(before, name)
     assert after.topics.ids is before.topics.ids
@@ -73,7 +74,8 @@ class CountedKey(str):
 
 def comparisons_of_a_change(size):
     """How many of `size` resources one more config looks at."""
-    configs = Map({(4, CountedKey(n)): Map({"a": "b"}) for n in range(size)})
+    configs: Map[ConfigResource, Map[str, str]]
+    configs = Map((ConfigResource(4, CountedKey(n)), Map({"a": "b"})) for n in range(size))
     image = Image(configs=configs)
     CountedKey.compared = 0
     replay(image, r.ConfigRecord(resource_type=4, resource_name="5", name="a", value="c"))

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from textwrap import dedent
+from typing import Any
 
 from quorate.base.errors import QuorateError
 
@@ -162,7 +163,7 @@ class _Fill(ast.NodeTransformer):
 class _Place:
     """Where a pattern may be found: what is there, and how to put something else there."""
 
-    found: object
+    found: Any
     put: Callable[[object], None]
     match: _Match = field(default_factory=lambda: _Match(frozenset()))
 

@@ -95,7 +95,7 @@ def _place_of(target: object) -> tuple[str, str]:
     owner = getattr(target, "__objclass__", None)
     if owner is not None:
         return owner.__module__, f"{owner.__qualname__}.{target.__name__}"  # type: ignore[attr-defined]
-    return target.__module__, target.__qualname__  # type: ignore[attr-defined, union-attr]
+    return target.__module__, target.__qualname__  # type: ignore[attr-defined]
 
 
 def _parsed(source: Path, path: str) -> tuple[ast.Module, Function]:

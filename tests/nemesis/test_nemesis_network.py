@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ class EchoConnection:
 
 @asynccontextmanager
 async def proxied():
-    arrived = asyncio.Queue()
+    arrived: asyncio.Queue[Any] = asyncio.Queue()
 
     async def answer(reader, writer):
         while data := await reader.read(1000):

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from quorate.nemesis.run import NemesisOptions, NemesisResult, run_nemesis
 from quorate.nemesis.store_workload import StoreWorkload
 from time_budget import one_day_in
 
-CALM = {"on_leader": True, "pick": 0.2}
+CALM: dict[str, Any] = {"on_leader": True, "pick": 0.2}
 
 
 def inject(directory, seconds, *faults, mutant=None):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from quorate.base.errors import ErrorCode
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.result import ApiError, Decision, Result, Steps, WriteOperation
 from quorate.formats.records import ConfigRecord
 from quorate.node.api_row import ALTER, BULK_REQUEST_BYTES, ApiRow, Audit, Kind
@@ -52,7 +52,7 @@ def respond(text: str | None, error: ErrorCode = ErrorCode.NONE) -> MadeUpRespon
     return MadeUpResponse(error_code=error, error_message=text)
 
 
-def decide(head: Head, request: MadeUpRequest, context: Context) -> Decision[MadeUpResponse]:
+def decide(head: HeadView, request: MadeUpRequest, context: Context) -> Decision[MadeUpResponse]:
     """`known`, `refused`, `broken`, `slow` and `parts` are commands; all else is atomic."""
     name, count = request.name or "", request.count
     known = sum(len(v) for k, v in head.image.configs.items() if k.type == METRICS)

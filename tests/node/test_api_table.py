@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from narrow import not_none
 from quorate import controller
 from quorate.controller.activation import NO_OP
 from quorate.controller.result import WriteOperation
@@ -111,7 +112,8 @@ def is_operation(value):
 
 
 def test_the_page_of_apis_is_of_todays_table():
-    spec = importlib.util.spec_from_file_location("list_apis", ROOT / "tools/list_apis.py")
+    path = ROOT / "tools/list_apis.py"
+    spec = not_none(importlib.util.spec_from_file_location("list_apis", path))
     tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
+    not_none(spec.loader).exec_module(tool)
     assert tool.PAGE.read_text() == tool.page(), "run: python tools/list_apis.py"

@@ -221,9 +221,9 @@ def test_a_registration_without_an_address_is_refused(world, change):
 def test_registration_needs_a_metadata_version_that_knows_it():
     world = World(bootstrap=bootstrap(metadata_version=14))
     world.run_until(lambda: world.active and world.active.image.features.metadata_version)
-    answer = world.ask(world.active.node_id, registration(9))
+    answer = world.ask(world.leader.node_id, registration(9))
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
-    answer = world.ask(world.active.node_id, DescribeClusterRequest(endpoint_type=2))
+    answer = world.ask(world.leader.node_id, DescribeClusterRequest(endpoint_type=2))
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
@@ -371,8 +371,8 @@ def test_with_eligible_leader_replicas_all_brokers_need_as_many_in_sync(of_all, 
         lambda: world.active and set(world.active.image.cluster.controllers) == {1, 2, 3}
     )
     request = update(("eligible.leader.replicas.version", 1, UP))
-    assert world.ask(world.active.node_id, request).error_code == ErrorCode.NONE
-    found = world.active.image.configs
+    assert world.ask(world.leader.node_id, request).error_code == ErrorCode.NONE
+    found = world.leader.image.configs
     assert {resource.name: dict(found[resource]) for resource in found} == {
         "": {"min.insync.replicas": then}
     }
@@ -389,8 +389,8 @@ def test_a_voter_that_never_registered_may_not_know_the_level():
     world.run_until(lambda: world.active)
     absent = next(n for n in world.alive if n is not world.active).node_id
     world.cut.add(absent)
-    world.run_until(lambda: len(world.active.image.cluster.controllers) == 2)
-    answer = world.ask(world.active.node_id, update(("metadata.version", 21, UP)))
+    world.run_until(lambda: len(world.leader.image.cluster.controllers) == 2)
+    answer = world.ask(world.leader.node_id, update(("metadata.version", 21, UP)))
     assert f"controller {absent} has not registered" in answer.error_message
 
 
@@ -544,11 +544,17 @@ def test_a_leader_sleeps_while_a_change_of_kraft_version_waits_for_its_commit(wo
     changed = world.call(leader.node_id, update(("kraft.version", 1, UP)))
     world.run(ControllerConfig(1, "").max_idle_ms + 100)
     assert changed == []
-    steps = []
+    steps = 0
     step = leader.controller.step
-    leader.controller.step = lambda *arguments: (steps.append(1), step(*arguments))[1]
+
+    def counted(*arguments):
+        nonlocal steps
+        steps += 1
+        return step(*arguments)
+
+    leader.controller.step = counted
     world.run(100)
-    assert len(steps) < 10 and leader.wake_at_ms > world.now_ms
+    assert steps < 10 and leader.wake_at_ms > world.now_ms
 
 
 def test_an_update_in_doubt_is_answered_with_not_controller(world):

@@ -28,23 +28,23 @@ class AuditedWorld(World):
 
 
 @pytest.fixture
-def world():
+def world(monkeypatch):
     config = AuthorizerConfig(super_users=frozenset({ADMIN, "User:ANONYMOUS"}))
     world = AuditedWorld(
         authorizer=config, bootstrap=Bootstrap((encode_record(LEVEL, 0),)), audited=True
     )
     world.run_until(lambda: world.active and world.active.image.features.metadata_version)
-    world.run_until(lambda: set(world.active.image.cluster.controllers) == {1, 2, 3})
+    world.run_until(lambda: set(world.leader.image.cluster.controllers) == {1, 2, 3})
     world.run(100)
     world.entries = []
-    step = world.active.controller.step
+    step = world.leader.running.step
 
     def stepped(happened, now):
         effects = step(happened, now)
         world.entries.extend(effects.audit)
         return effects
 
-    world.active.controller.step = stepped
+    monkeypatch.setattr(world.leader.running, "step", stepped)
     return world
 
 
@@ -156,6 +156,7 @@ def test_elections_have_the_reason():
     )
     facts.first_offset = 100
     entry = of_write("maybeFenceStaleBroker", None, None, False, facts, ErrorCode.NONE, 116)
+    assert entry is not None
     assert entry["principal"] is None
     assert entry["reason"] == "no heartbeat of the broker within broker.session.timeout.ms"
     assert (entry["electionCount"], len(entry["elections"])) == (MOST_ITEMS + 5, MOST_ITEMS)
@@ -172,5 +173,5 @@ def test_a_request_of_thousands_of_items_makes_a_short_entry():
     ]
     response = CreateTopicsResponse(topics=results)
     entry = of_write("CreateTopics", request, None, response, WriteFacts(), ErrorCode.NONE, -1)
-    assert len(entry["errors"]) == MOST_ITEMS
+    assert entry is not None and len(entry["errors"]) == MOST_ITEMS
     assert len(str(entry)) < 16_000

@@ -1,5 +1,7 @@
 """Quotas on the work for clients, through whole controllers (KIP-124)."""
 
+from typing import Any
+
 import pytest
 
 from node.world import World
@@ -39,7 +41,8 @@ class Busy:
     """The active controller, for which each look at the clock takes 100 ms."""
 
     def __init__(self, world):
-        self.world, self.node, self.throttled, self._ns = world, world.active, [], 0
+        self.world, self.node, self._ns = world, world.active, 0
+        self.throttled: list[Any] = []
         controller, step = self.node.controller, self.node.controller.step
         controller.client_quotas.clock = self.clock
 

@@ -69,6 +69,7 @@ def world():
     return world
 
 
+@kafka_scenario("QuorumControllerTest", "insertBootstrapRecordsToEmptyLog")
 def test_one_of_three_becomes_active_and_writes_the_bootstrap_records(world):
     world.run(300)
     assert len([n for n in world.alive if n.controller.is_active]) == 1
@@ -81,13 +82,14 @@ def test_a_new_leader_is_sent_no_registration_before_it_is_active(seed):
     world = World(seed=seed)
     first = world.run_until(lambda: world.active)
     world.crash(first.node_id)
-    seen = set()
+    seen: set[int] = set()
     while not seen - {first.node_id}:
         assert world.now_ms < 20_000
         world.run(1)
         for node in world.alive:
-            if node.controller.active_peer is not None:
-                there = world.nodes[node.controller.active_peer[0]]
+            peer = node.running.active_peer
+            if peer is not None:
+                there = world.nodes[peer[0]]
                 assert there.controller is None or there.controller.is_active
                 seen.add(there.node_id)
 
@@ -126,6 +128,7 @@ def test_a_restarted_controller_registers_its_new_incarnation(world):
     )
 
 
+@kafka_scenario("QuorumControllerTest", "noOpRecordWriteAfterTimeout")
 def test_an_idle_leader_writes_a_no_op_every_half_second(world):
     world.run(600)
     start = len(values_of(world.active))
@@ -219,11 +222,11 @@ def test_snapshots_by_size_and_old_ones_dropped():
     world = World(policy=SnapshotPolicy(max_bytes=2000, retention_bytes=6000), segment_bytes=1000)
     world.run_until(lambda: world.active)
     for i in range(40):
-        world.ask(world.active.node_id, quota(f"user-{i}", 1.0))
+        world.ask(world.leader.node_id, quota(f"user-{i}", 1.0))
     world.run_until(lambda: all(len(snapshots_of(n)) >= 2 for n in world.alive))
-    oldest = snapshots_of(world.active)[0]
+    oldest = snapshots_of(world.leader)[0]
     world.run(180_000)
-    node = world.active
+    node = world.leader
     assert oldest not in snapshots_of(node)
     assert node.storage.size + sum(s.size for s in node.storage.snapshots()) < 12_000
     newest = node.storage.snapshots()[-1]
@@ -238,14 +241,15 @@ def test_an_empty_node_starts_from_the_leaders_snapshot():
     late = next(n for n in world.alive if n is not world.active)
     world.crash(late.node_id)
     for i in range(40):
-        world.ask(world.active.node_id, quota(f"user-{i}", 1.0))
-    world.run_until(lambda: snapshots_of(world.active))
+        world.ask(world.leader.node_id, quota(f"user-{i}", 1.0))
+    world.run_until(lambda: snapshots_of(world.leader))
     late.storage = type(late.storage)()
     world.start(late.node_id)
     world.run_until(lambda: len(quotas_of(late)) == 40)
     assert snapshots_of(late) and late.storage.start_offset > 0
 
 
+@kafka_scenario("QuorumControllerTest", "snapshotSaveAndLoad")
 @kafka_scenario("KafkaRaftClientSnapshotTest", "leaderListenerNotified")
 @kafka_guarantee(
     "KafkaRaftClientTest", "lateRegisteredListenerCatchesUp", "reregistrationChangesListenerContext"
@@ -255,7 +259,7 @@ def test_a_node_restarts_from_its_own_snapshot():
     world = World(policy=SnapshotPolicy(max_bytes=2000))
     world.run_until(lambda: world.active)
     for i in range(40):
-        world.ask(world.active.node_id, quota(f"user-{i}", 1.0))
+        world.ask(world.leader.node_id, quota(f"user-{i}", 1.0))
     world.run_until(lambda: all(snapshots_of(n) for n in world.alive))
     for node_id in world.nodes:
         world.crash(node_id)
@@ -270,12 +274,12 @@ def test_a_long_replay_is_sliced_and_does_not_delay_the_quorum():
     late = next(n for n in world.alive if n is not world.active)
     world.crash(late.node_id)
     for i in range(300):
-        world.call(world.active.node_id, quota(f"user-{i}" + "x" * 2000, 1.0))
+        world.call(world.leader.node_id, quota(f"user-{i}" + "x" * 2000, 1.0))
         world.run(3)
-    epoch = world.active.core.epoch
+    epoch = world.leader.core.epoch
     world.start(late.node_id)
     world.run_until(lambda: len(quotas_of(late)) == 300)
-    assert world.active.core.epoch == epoch
+    assert world.leader.core.epoch == epoch
 
 
 def test_peers_that_speak_only_older_versions():
@@ -283,7 +287,7 @@ def test_peers_that_speak_only_older_versions():
     world = World(versions=oldest)
     world.versions[52] = 2
     world.run_until(lambda: world.active)
-    answer = world.ask(world.active.node_id, quota("ann", 5.0))
+    answer = world.ask(world.leader.node_id, quota("ann", 5.0))
     assert answer.entries[0].error_code == ErrorCode.NONE
     world.run_until(lambda: in_step(world))
 

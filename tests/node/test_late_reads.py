@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from narrow import not_none
 from quorate.base.ids import OffsetAndEpoch, Uuid
 from quorate.formats.batch import encode_batch
 from quorate.formats.snapshot import encode_snapshot
@@ -41,7 +42,7 @@ def test_of_a_snapshot_that_is_gone() -> None:
     assert replica.is_loading
     again = read_job(replica)
     assert (again.snapshot_id, again.position) == (NEW, 0)
-    data = b"".join(encode_snapshot(NEW, CONTROL, 0, KeyValueMachine().freeze(), 0))
+    data = b"".join(encode_snapshot(NEW, CONTROL, 0, not_none(KeyValueMachine().freeze()), 0))
     replica._take_read(SnapshotRead(again.token, len(data), data), Effects(), [])
     assert replica.applied == NEW
 

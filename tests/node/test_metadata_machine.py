@@ -1,8 +1,12 @@
-"""The state machine of a controller and the collector of the interpreter."""
+"""The state machine of a controller: the collector of the interpreter, records that do not fit."""
 
 import gc
 from contextlib import contextmanager
 
+import pytest
+
+from conformance.marker import kafka_scenario
+from narrow import not_none
 from quorate.base.ids import OffsetAndEpoch, Uuid
 from quorate.formats.records import (
     FeatureLevelRecord,
@@ -12,6 +16,7 @@ from quorate.formats.records import (
     encode_record,
 )
 from quorate.formats.versions import METADATA_VERSION
+from quorate.metadata.errors import ReplayError
 from quorate.node.metadata_machine import MetadataMachine
 from quorate.replica.state_machine import CommittedBatch
 
@@ -74,14 +79,14 @@ def test_no_full_collection_visits_the_image_while_it_grows():
     with full_collections(threshold=100) as found:
         apply_log(machine)
     assert len(machine.image.topics.by_id) == TOPICS
-    assert machine.image.topics.named("t7").partitions[0].isr == (1,)
+    assert not_none(machine.image.topics.named("t7")).partitions[0].isr == (1,)
     assert found == []
 
 
 def test_what_a_snapshot_is_written_from_is_no_work_for_the_collector():
     machine, frozen = MetadataMachine(owns_process=True), gc.get_freeze_count()
     apply_log(machine)
-    assert list(machine.freeze())
+    assert list(not_none(machine.freeze()))
     assert gc.get_freeze_count() > frozen
     gc.unfreeze()
 
@@ -90,9 +95,32 @@ def test_a_process_of_others_keeps_its_garbage_collector():
     # A world of the simulator would never be freed, and a thousand fill the memory.
     machine, frozen = MetadataMachine(), gc.get_freeze_count()
     apply_log(machine)
-    snapshot = list(machine.freeze())
+    snapshot = list(not_none(machine.freeze()))
     machine.begin_load(OffsetAndEpoch(9, 1), 0)
     assert gc.isenabled()
     machine.load(snapshot)
     machine.end_load()
     assert gc.get_freeze_count() == frozen
+
+
+# -- records that do not fit -----------------------------------------------------------------------
+ORPHAN = encode_record(
+    PartitionRecord(partition_id=0, topic_id=Uuid(b"t" * 16), replicas=[1], isr=[1], leader=1), 0
+)
+"""A partition of a topic that is not there."""
+
+
+@kafka_scenario("QuorumControllerTest", "fatalMetadataErrorDuringLogLoading")
+def test_a_record_of_the_log_that_does_not_fit_ends_the_node_with_its_offset():
+    machine = MetadataMachine()
+    with pytest.raises(ReplayError, match="PartitionRecord"):
+        machine.apply(CommittedBatch(0, 0, 1, 1, [ORPHAN]))
+    assert not machine.image.topics.by_id
+
+
+@kafka_scenario("QuorumControllerTest", "fatalMetadataErrorDuringSnapshotLoading")
+def test_a_record_of_a_snapshot_that_does_not_fit_ends_the_node():
+    machine = MetadataMachine()
+    machine.begin_load(OffsetAndEpoch(1, 1), 1)
+    with pytest.raises(ReplayError, match="PartitionRecord"):
+        machine.load([ORPHAN])

@@ -1,5 +1,7 @@
 """Responses in versions without a field that they set."""
 
+from typing import Any
+
 import pytest
 
 from quorate.base.errors import ErrorCode
@@ -11,7 +13,10 @@ from quorate.wire.messages import (
     ElectLeadersResponse,
 )
 
-NAMES = {"token_requester_principal_type": "User", "token_requester_principal_name": "bob"}
+NAMES: dict[str, Any] = {
+    "token_requester_principal_type": "User",
+    "token_requester_principal_name": "bob",
+}
 RESPONSES = [
     (CreateDelegationTokenResponse(token_id="t", **NAMES), (1, 2, 3)),
     (

@@ -2,9 +2,11 @@
 
 import gc
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from narrow import as_any
 from node.world import LISTENER, World
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, LeaderAndEpoch, Listener, OffsetAndEpoch, ReplicaKey, Uuid
@@ -98,7 +100,7 @@ def test_a_voter_that_never_fetched_has_no_times():
     request = wire.DescribeQuorumRequest(
         topics=[topic(topic_name="__cluster_metadata", partitions=[topic.PartitionData()])]
     )
-    [part] = world.ask(world.active.node_id, request).topics[0].partitions
+    [part] = world.ask(world.leader.node_id, request).topics[0].partitions
     [silent] = [state for state in part.current_voters if state.replica_id == 3]
     assert (silent.last_fetch_timestamp, silent.last_caught_up_timestamp) == (-1, -1)
 
@@ -126,6 +128,7 @@ def test_what_a_client_places_is_counted():
     facts.add([PartitionRecord(partition_id=n) for n in range(3)])
     request = wire.CreatePartitionsRequest()
     entry = of_write("CreatePartitions", request, call(request), False, facts, ErrorCode.NONE, 100)
+    assert entry is not None
     assert (entry["placements"], entry["reason"]) == (3, "asked for by the client")
 
 
@@ -170,14 +173,13 @@ def test_tasks_by_configuration():
 def test_a_response_without_a_field_for_it_hides_the_throttle_time(monkeypatch):
     quotas = ClientQuotas(ControllerConfig(1, "c"))
     monkeypatch.setattr(quotas.requests, "throttle_ms", lambda *_: 70)
-    image = SimpleNamespace(client_quotas={"x": 1})
+    image = as_any(SimpleNamespace(client_quotas={"x": 1}))
     request = wire.DescribeClusterRequest()
     message = wire.BeginQuorumEpochResponse()
-    asked = {"work_ns": 0, "now_ms": 0, "denied": False}
-    assert quotas.throttle(call(request), message, image, **asked) == 70
+    assert quotas.throttle(call(request), message, image, work_ns=0, now_ms=0, denied=False) == 70
 
 
-def test_the_collector_is_paused_while_the_only_node_of_a_process_loads():
+def test_the_collector_is_off_while_the_only_node_of_a_process_loads():
     machine = MetadataMachine(owns_process=True)
     try:
         machine.begin_load(OffsetAndEpoch(1, 1), 0)
@@ -193,15 +195,14 @@ def test_the_collector_is_paused_while_the_only_node_of_a_process_loads():
 # -- Raft messages ---------------------------------------------------------------------------------
 def test_a_begin_quorum_epoch_for_any_voter_names_none():
     request = core.BeginQuorumEpochRequest("c", None, LeaderAndEpoch(1, 5), ())
-    message = request_to_wire(request, 1)
-    assert isinstance(message, wire.BeginQuorumEpochRequest) and message.voter_id == -1
+    message: Any = request_to_wire(request, 1)
+    assert message.voter_id == -1
 
 
 def test_another_partition_is_not_the_metadata_partition():
-    request = request_to_wire(core.VoteRequest("c", None, 5, ReplicaKey(1), 0, 0, False), 0)
-    assert isinstance(request, wire.VoteRequest)
+    request: Any = request_to_wire(core.VoteRequest("c", None, 5, ReplicaKey(1), 0, 0, False), 0)
     request.topics[0].partitions[0].partition_index = 1
-    assert not isinstance(request_from_wire(request, LISTENER, "c"), core.VoteRequest)
+    assert not isinstance(request_from_wire(request, 0, "c"), core.VoteRequest)
 
 
 def test_endpoints_of_other_nodes_are_not_the_leader_s():
@@ -210,4 +211,19 @@ def test_endpoints_of_other_nodes_are_not_the_leader_s():
     ends = [cls.NodeEndpoint(node_id=n, host=f"h{n}", port=9000 + n) for n in (2, 3)]
     topic = cls.TopicData(topic_name="__cluster_metadata", partitions=[part])
     found = response_from_wire(cls(topics=[topic], node_endpoints=ends), LISTENER)
+    assert isinstance(found, core.BeginQuorumEpochResponse)
     assert [end.host for end in found.leader_endpoints] == ["h3"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "error"),
+    [
+        ("PLAINTEXT", ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED),
+        ("SASL_PLAINTEXT", ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED),
+    ],
+)
+def test_tokens_are_described_to_who_has_logged_in(protocol, error):
+    world = started(security_protocols={LISTENER: protocol})
+    message = wire.DescribeDelegationTokenRequest(owners=None)
+    answer = world.ask(world.active.node_id, message, principal=ALICE)
+    assert answer.error_code == error

@@ -1,6 +1,7 @@
 """Simulated brokers on three controllers in memory: the life of a broker, and of the controllers."""
 
 from itertools import groupby
+from typing import Any
 
 import pytest
 
@@ -139,13 +140,13 @@ def test_a_write_waits_for_one_part_of_a_fencing_at_most():
     brokers = Brokers(world, 3)
     brokers.run_until(brokers.all_in(BrokerState.RUNNING))
     topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=count, replication_factor=3)
-    world.ask(world.active.node_id, CreateTopicsRequest(topics=[topic]))
+    world.ask(world.leader.node_id, CreateTopicsRequest(topics=[topic]))
     del brokers.brokers[10]
-    brokers.run_until(lambda: any(10 not in p.isr for p in partitions(world.active)))
+    brokers.run_until(lambda: any(10 not in p.isr for p in partitions(world.leader)))
     number = 0
-    while not world.active.image.cluster.brokers[10].fenced:
+    while not world.leader.image.cluster.brokers[10].fenced:
         number += 1
-        answer = world.call(world.active.node_id, quota(f"user{number}", 1.0))
+        answer = world.call(world.leader.node_id, quota(f"user{number}", 1.0))
         brokers.run_until(lambda answer=answer: answer)
     written = [
         type(record)
@@ -200,16 +201,16 @@ def test_a_new_active_controller_knows_where_a_broker_registered(from_snapshot):
     policy = SnapshotPolicy(max_bytes=1) if from_snapshot else None
     world = World(bootstrap=Bootstrap((encode_record(LEVEL, 0),)), policy=policy)
     world.run_until(lambda: world.active)
-    first = world.ask(world.active.node_id, registration(10))
-    world.ask(world.active.node_id, quota("a", 1.0))
-    again = world.ask(world.active.node_id, registration(10))
+    first = world.ask(world.leader.node_id, registration(10))
+    world.ask(world.leader.node_id, quota("a", 1.0))
+    again = world.ask(world.leader.node_id, registration(10))
     assert (again.error_code, again.broker_epoch) == (0, first.broker_epoch)
     if from_snapshot:  # it does not say at which offset: the last one counts that it holds
         needed = restart_all(world)
     else:
         written = [o for o, r in records_of(world.active) if isinstance(r, RegisterBrokerRecord)]
         needed = written[-1]
-        world.crash(world.active.node_id)
+        world.crash(world.leader.node_id)
         world.run_until(lambda: world.active)
     assert needed > again.broker_epoch
 
@@ -217,7 +218,7 @@ def test_a_new_active_controller_knows_where_a_broker_registered(from_snapshot):
         request = BrokerHeartbeatRequest(
             broker_id=10, broker_epoch=again.broker_epoch, current_metadata_offset=offset
         )
-        found = world.ask(world.active.node_id, request)
+        found = world.ask(world.leader.node_id, request)
         return found.is_fenced, found.is_caught_up
 
     assert heartbeat(needed - 1) == (True, False)
@@ -253,7 +254,7 @@ def test_a_client_beyond_its_mutation_quota_is_throttled(world, brokers):
         ops=[entry.OpData(key="controller_mutation_rate", value=2.0)],
     )
     world.ask(leader.node_id, AlterClientQuotasRequest(entries=[quota]))
-    throttled = []
+    throttled: list[Any] = []
     step = leader.controller.step
 
     def stepped(happened, now):

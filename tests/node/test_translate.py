@@ -1,5 +1,7 @@
 """Core messages to Kafka's bytes and back, in every version, both for asking and for answering."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -235,16 +237,18 @@ def test_a_snapshot_of_another_partition_is_unknown():
     message = wire.FetchSnapshotRequest(
         topics=[topic(name="other", partitions=[topic.PartitionSnapshot(partition=4)])]
     )
-    topic = request_from_wire(message, 1).topics[0]
-    assert (topic.name, topic.partitions[0].index) == ("other", 4)
-    assert topic.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    request = request_from_wire(message, 1)
+    assert isinstance(request, wire.FetchSnapshotResponse)
+    found = request.topics[0]
+    assert (found.name, found.partitions[0].index) == ("other", 4)
+    assert found.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 # -- answers ----------------------------------------------------------------------------------
 ENDPOINTS = (Listener("OTHER", "elsewhere", 1), HERE)
 BATCH = encode_batch(5, 7, 1000, [b"one", b"two"])
 
-ANSWERS = {
+ANSWERS: dict[str, Any] = {
     "vote": core.VoteResponse(ErrorCode.NONE, LEADER, True, ENDPOINTS),
     "begin": core.BeginQuorumEpochResponse(ErrorCode.FENCED_LEADER_EPOCH, LEADER, ENDPOINTS),
     "end": core.EndQuorumEpochResponse(ErrorCode.NONE, LEADER, ENDPOINTS),
@@ -291,7 +295,7 @@ def answer_over_the_wire(response, data, version=None):
 def test_an_answer_arrives_with_the_endpoint_of_the_listener_that_was_asked(case):
     sent, data = ANSWERS[case], DATA.get(case, b"")
     got = answer_over_the_wire(sent, data)
-    assert got.error == sent.error  # type: ignore[attr-defined]
+    assert got.error == sent.error
     if hasattr(sent, "leader"):
         assert got.leader == sent.leader and got.leader_endpoints == (HERE,)
     for name in ("granted", "diverging", "snapshot_id", "high_watermark", "log_start_offset"):
@@ -371,4 +375,6 @@ def test_the_range_of_kraft_version_is_read_from_api_versions():
     message = wire.ApiVersionsResponse(
         supported_features=[feature(name="kraft.version", min_version=0, max_version=1)]
     )
-    assert response_from_wire(message, NAME).features == {"kraft.version": (0, 1)}
+    response = response_from_wire(message, NAME)
+    assert isinstance(response, core.ApiVersionsResponse)
+    assert response.features == {"kraft.version": (0, 1)}

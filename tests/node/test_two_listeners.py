@@ -54,7 +54,7 @@ def test_a_follower_names_the_leaders_endpoint_of_the_listener_that_was_asked(wo
     fetch = FetchRequest(CLUSTER, ReplicaKey(9), follower.core.epoch, 0, 0, 0, 1000, -1)
     frame = encode_request(request_to_wire(fetch, 17), 17, 1, "an observer")[4:]
     for name, port in (("CONTROLLER", listener(0).port), ("SECOND", 9100)):
-        answers = []
+        answers: list[bytes] = []
         token = world._answer_to(answers.append)
         world.give(follower.node_id, Call(token, decode_request(frame), name))
         world.run_until(lambda: answers)  # noqa: B023

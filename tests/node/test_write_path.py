@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from node.made_up_api import API, KEY, METRICS, ROW, MadeUpRequest, command
 from node.test_apis import envelope
 from node.world import World
@@ -115,11 +116,12 @@ def test_the_row_says_whom_an_authorizer_lets_in():
     world.run_until(
         lambda: world.active and set(world.active.image.cluster.controllers) == {1, 2, 3}
     )
-    answer = world.ask(world.active.node_id, command("a"), principal="User:ann")
+    answer = world.ask(world.leader.node_id, command("a"), principal="User:ann")
     assert said(answer)[0] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    assert said(world.ask(world.active.node_id, command("a")))[0] == ErrorCode.NONE
+    assert said(world.ask(world.leader.node_id, command("a")))[0] == ErrorCode.NONE
 
 
+@kafka_scenario("QuorumControllerTest", "delayedConfigurationOperations")
 def test_a_write_is_answered_when_it_is_committed(world, leader):
     cut_off(world, leader)
     got = world.call(leader.node_id, command("a", 3))
@@ -176,6 +178,11 @@ def test_without_records_and_nothing_pending_the_answer_comes_at_once(world, lea
     assert [said(one) for one in got] == [(ErrorCode.NONE, "0 known")]
 
 
+@kafka_scenario(
+    "EventHandlerExceptionInfoTest",
+    "topicExistsExceptionInfo",
+    "topicExistsExceptionFailureMessage",
+)
 def test_a_refusal_waits_for_nothing_and_writes_nothing(world, leader):
     cut_off(world, leader)
     world.call(leader.node_id, command("a"))
@@ -184,6 +191,7 @@ def test_a_refusal_waits_for_nothing_and_writes_nothing(world, leader):
     assert [said(one) for one in got] == [(ErrorCode.POLICY_VIOLATION, "refused")]
 
 
+@kafka_scenario("QuorumControllerTest", "earlyControllerResults")
 def test_an_empty_request_succeeds_at_once_on_every_node(world):
     for node in world.alive:
         assert said(world.ask(node.node_id, MadeUpRequest())) == (ErrorCode.NONE, None)
@@ -265,6 +273,7 @@ def test_as_many_records_as_an_atomic_result_may_have(world, leader):
     assert written(leader.image, "a") == MAX_RECORDS
 
 
+@kafka_scenario("QuorumControllerTest", "appendRecordsAtomically")
 def test_an_atomic_result_that_is_too_large_is_a_fault(world, leader):
     got = world.ask(leader.node_id, command("a", MAX_RECORDS + 1))
     assert said(got) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
@@ -302,6 +311,7 @@ def test_reads_go_on_while_a_decision_in_steps_holds_the_queue(world, leader):
     assert leader.core.epoch == epoch
 
 
+@kafka_scenario("QuorumControllerTest", "timeouts")
 def test_a_write_that_waits_too_long_for_its_turn_times_out(world, leader):
     slow = world.call(leader.node_id, command("slow", 2_000))
     world.run(3)

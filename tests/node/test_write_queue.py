@@ -2,9 +2,11 @@
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from node.made_up_api import records_of
 from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import ZERO_UUID
@@ -12,7 +14,7 @@ from quorate.controller.activation import ACTIVATION, NO_OP
 from quorate.controller.context import Context, ControllerConfig
 from quorate.controller.elections import ELECT_PREFERRED, ELECT_UNCLEAN
 from quorate.controller.head import Head
-from quorate.controller.heartbeats import FENCE_STALE_BROKER
+from quorate.controller.heartbeats import BROKER_HEARTBEAT, FENCE_STALE_BROKER
 from quorate.controller.liveness import BrokerRegistered, Liveness
 from quorate.controller.result import (
     ApiError,
@@ -61,7 +63,7 @@ class Queue:
     def add(self, decide, timeout_ms=None, now_ms=0, on_exception=OnException.RESIGN):
         """The token of the call. `decide` takes the head."""
         self.calls += 1
-        operation = WriteOperation(
+        operation: WriteOperation[Any, Any] = WriteOperation(
             "Test",
             lambda head, request, context: decide(head),
             lambda request, error, message: message,
@@ -93,6 +95,7 @@ def writes(count, response="written", atomic=True):
     return lambda head: Result(records_of("r", count), response, atomic)
 
 
+@kafka_scenario("QuorumControllerTest", "appendRecords")
 def test_a_part_is_as_large_as_a_batch():
     queue = Queue()
     token = queue.add(writes(400, atomic=False))
@@ -231,6 +234,20 @@ def test_a_write_times_out_in_the_step_in_which_the_decision_before_it_ends():
     assert not queue.queue.is_deciding and queue.queue.wake_at_ms(150) is None
 
 
+@kafka_scenario("EventHandlerExceptionInfoTest", "isTimeoutException", "isNotTimeoutException")
+@kafka_scenario("QuorumControllerMetricsIntegrationTest", "timeoutMetrics")
+@pytest.mark.parametrize(("operation", "heartbeats"), [(BROKER_HEARTBEAT, 1), (NO_OP, 0)])
+def test_writes_that_time_out_are_counted(operation, heartbeats):
+    queue = Queue()
+    queue.add(in_steps)
+    queue.queue.add(operation, None, None, 100, timeout_ms=50)
+    queue.queue.resume(149)
+    assert queue.queue.counts.operations_timed_out == 0
+    queue.queue.resume(150)
+    counts = queue.queue.counts
+    assert (counts.operations_timed_out, counts.heartbeats_timed_out) == (1, heartbeats)
+
+
 def test_a_step_of_the_node_decides_a_bounded_number_of_queued_writes():
     queue = Queue()
     queue.add(in_steps)
@@ -258,6 +275,11 @@ def test_a_step_of_the_node_decides_few_queued_writes_with_many_records():
         assert sum(len(part.values) for part in queue.inputs) == QUEUED_RECORDS
 
 
+@kafka_scenario(
+    "EventHandlerExceptionInfoTest",
+    "rejectedExecutionExceptionInfo",
+    "rejectedExecutionExceptionFailureMessage",
+)
 def test_writes_that_wait_fail_when_the_node_begins_to_shut_down():
     queue = Queue()
     held, waiting = queue.add(in_steps), queue.add(writes(1))
@@ -270,6 +292,11 @@ def test_writes_that_wait_fail_when_the_node_begins_to_shut_down():
     assert [one[0] for one in queue.responses] == [held]
 
 
+@kafka_scenario(
+    "EventHandlerExceptionInfoTest",
+    "periodicControlTaskExceptionInfo",
+    "periodicControlTaskExceptionFailureMessage",
+)
 def test_a_periodic_task_that_fails_does_not_end_the_leadership():
     queue = Queue()
     task = replace(NO_OP, decide=lambda head, request, context: [][0])
@@ -288,6 +315,9 @@ def test_only_the_activation_ends_the_node_and_only_periodic_tasks_keep_the_lead
     assert ACTIVATION.on_exception is OnException.END_NODE
 
 
+@kafka_scenario(
+    "EventHandlerExceptionInfoTest", "notLeaderExceptionInfo", "notLeaderExceptionFailureMessage"
+)
 def test_a_write_that_the_replica_refuses_ends_the_leadership():
     """A part is missing in the log, and all that follows was decided on it."""
     queue = Queue()
@@ -313,6 +343,8 @@ def test_a_record_that_no_node_could_apply_ends_the_node():
     assert queue.inputs == []
 
 
+@kafka_scenario("EventHandlerExceptionInfoTest", "faultExceptionFailureMessage")
+@kafka_scenario("QuorumControllerTest", "fatalMetadataReplayErrorOnActive")
 def test_any_exception_while_the_head_applies_records_ends_the_node(monkeypatch):
     """The other nodes would raise it too when they apply what is committed."""
     queue = Queue()
@@ -326,6 +358,11 @@ def test_any_exception_while_the_head_applies_records_ends_the_node(monkeypatch)
     assert queue.inputs == [] and queue.responses == []
 
 
+@kafka_scenario(
+    "EventHandlerExceptionInfoTest",
+    "nullPointerExceptionInfo",
+    "nullPointerExceptionFailureMessageWhenActive",
+)
 def test_a_fault_fails_the_writes_before_it_and_resigns():
     queue = Queue()
     pending, broken = queue.add(writes(1)), queue.add(lambda head: [][0])

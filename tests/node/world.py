@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from narrow import not_none
 from quorate.base.ids import Listener, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.controller.activation import Bootstrap
 from quorate.controller.context import ControllerConfig
@@ -66,12 +67,16 @@ class Node:
     inbox: list[NodeInput] = field(default_factory=list)
 
     @property
+    def running(self) -> ControllerNode:
+        return not_none(self.controller)
+
+    @property
     def core(self):
-        return self.controller.replica.core
+        return self.running.replica.core
 
     @property
     def image(self):
-        return self.controller.image
+        return self.running.image
 
 
 class World:
@@ -163,8 +168,13 @@ class World:
     @property
     def active(self) -> Node | None:
         """The node that leads and whose machine knows it."""
-        found = [n for n in self.alive if n.controller.is_active]
+        found = [n for n in self.alive if n.running.is_active]
         return max(found, key=lambda n: n.core.epoch, default=None)
+
+    @property
+    def leader(self) -> Node:
+        """The active node. AssertionError while there is none."""
+        return not_none(self.active)
 
     @property
     def alive(self) -> list[Node]:
@@ -198,12 +208,12 @@ class World:
         self.nodes[node_id].inbox.extend(happened)
 
     def _step(self, node: Node, happened: list[NodeInput]) -> None:
-        effects = node.controller.step(happened, self.now)
+        effects = node.running.step(happened, self.now)
         node.wake_at_ms = effects.wake_at_ms
         node.notes += effects.notes
         node.faulted, node.stopped = effects.faulted, effects.stopped
         log_jobs = [job for job in effects.jobs if not isinstance(job, WriteSnapshot)]
-        self.give(node.node_id, *node.disk.perform(log_jobs))
+        self.give(node.node_id, *not_none(node.disk).perform(log_jobs))
         for job in effects.jobs:
             if isinstance(job, WriteSnapshot):
                 self.give(node.node_id, write_snapshot(node.storage, job))
@@ -240,7 +250,7 @@ class World:
         self._ask(node, hosts.get(send.address, -1), message, answered, failed)
 
     def _ask(self, node: Node, to: int, message: Message, answered, failed) -> None:
-        key = type(message).schema.key
+        key = not_none(type(message).schema.key)
         version = self._version(key)
         there = self.nodes.get(to)
         if there is None or there.controller is None or {to, node.node_id} & self.cut:
@@ -263,7 +273,7 @@ class World:
         self, node_id: int, message: Message, version: int | None = None, principal=ANONYMOUS
     ) -> list[Any]:
         """Ask a node as a tool would; the list gets the answer when it comes."""
-        key = type(message).schema.key
+        key = not_none(type(message).schema.key)
         version = APIS[key].max_version if version is None else version
         got: list[Any] = []
         token = self._answer_to(lambda frame: got.append(decode_response(frame, key, version)[1]))

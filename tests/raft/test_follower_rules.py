@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.marker import kafka_scenario
+from narrow import not_none
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, Listener, Listeners, OffsetAndEpoch
 from quorate.base.notes import Warn
@@ -422,7 +423,7 @@ def test_an_older_snapshot_after_the_installed_one_is_dropped() -> None:
     single.answer(FetchRequest, response(snapshot_id=SNAPSHOT))
     ready = single.answer(FetchSnapshotRequest, chunk(0, b"1234567890"))
     control = ControlState(1, (voter(1), voter(2)))
-    single.step(SnapshotInstalled(ready.seq, SNAPSHOT, control))
+    single.step(SnapshotInstalled(not_none(ready.seq), SNAPSHOT, control))
     assert single.core.log_start_offset == SNAPSHOT.offset
     assert single.step(CleanTo(SNAPSHOT)).writes == ()
     single.step(SnapshotCreated(OffsetAndEpoch(END, LAST_EPOCH)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, ReplicaKey
 from quorate.raft.inputs import (
+    Persisted,
+    Resign,
     SendFailed,
     SendFailure,
     Shutdown,
@@ -24,7 +26,7 @@ from quorate.raft.messages import (
     UpdateVoterResponse,
 )
 from quorate.raft.ready import Accepted, Append, Refused
-from quorate.raft.roles import NEVER, Follower
+from quorate.raft.roles import NEVER, Follower, Leader, Unattached
 from quorate.raft.values import ControlState, KRaftVersion, Voter
 from quorate.sim.scenario.names import CLUSTER_ID, key, listeners, voter
 from raft.single import (
@@ -159,9 +161,11 @@ def test_a_report_that_is_answered_after_end_quorum_epoch_does_not_prolong_the_e
 
 def test_a_replica_that_became_a_voter_starts_its_election_timer() -> None:
     single = unattached()
-    single.core.state.role.election_deadline = NEVER
+    role = single.core.state.role
+    assert isinstance(role, Unattached)
+    role.election_deadline = NEVER
     single.step()
-    assert single.core.state.role.election_deadline < NEVER
+    assert role.election_deadline < NEVER
 
 
 def test_a_follower_that_shuts_down_asks_nobody() -> None:
@@ -170,3 +174,16 @@ def test_a_follower_that_shuts_down_asks_nobody() -> None:
     before = len(single.sends)
     single.wait(5000)
     assert len(single.sends) == before
+
+
+def test_a_lone_voter_that_has_stopped_releases_what_became_durable() -> None:
+    """Its last writes end after the step in which it stopped."""
+    alone = recovered(snapshot_control=ControlState(1, (voter(1),)))
+    single = Single(log=alone, slow=True)
+    single.wait(2000)
+    while not isinstance(single.core.state.role, Leader):
+        single.persist()
+    assert single.step(Shutdown(5000)).stopped
+    assert single.seq is not None
+    single.step(Resign(single.core.epoch), Persisted(single.seq))
+    assert single.core.durable_end_offset == single.core.log_end.offset

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from narrow import not_none
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, LeaderAndEpoch, Listener
 from quorate.base.notes import Warn
 from quorate.raft.inputs import SendFailed, SendFailure, UpgradeKRaftVersion
-from quorate.raft.messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
-from quorate.raft.ready import Append
+from quorate.raft.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    VoteRequest,
+)
+from quorate.raft.ready import Append, Send
 from quorate.raft.values import Voters
 from quorate.sim.scenario.names import key
-from raft.single import EPOCH, Single, fetch
+from raft.single import EPOCH, Single, candidate, fetch, granted
 from raft.voter_scenarios import START, TIMED_OUT, committed, remove, static, update
 
 LEADER = LeaderAndEpoch(1, EPOCH + 1)
@@ -129,7 +134,7 @@ def test_a_second_wrong_endpoint_is_refused_while_the_first_is_unreachable(is_kn
         fails(single, 3)
         fails(single, 2)
         assert move(single, 3, 8) == TIMED_OUT
-    assert single.core.voters.voters[2].listeners != place(8)
+    assert not_none(single.core.voters.voters)[2].listeners != place(8)
     # the first is corrected, and answers: the second is written
     assert move(single, 2, 9) == ErrorCode.NONE
     probe(single, 2, 9)
@@ -150,9 +155,9 @@ def test_a_second_endpoint_that_answers_is_written_while_the_first_is_unreachabl
 def test_a_change_of_versions_alone_is_written_while_an_endpoint_is_unreachable():
     single = reachable()
     move(single, 2, 7)
-    same = single.core.voters.voters[2].listeners
+    same = not_none(single.core.voters.voters)[2].listeners
     answer = single.ask(update(voter=key(3), listeners=same, max_kraft_version=2))
-    assert answer.error == ErrorCode.NONE
+    assert answer is not None and answer.error == ErrorCode.NONE
 
 
 def test_an_abandoned_endpoint_is_not_probed_again():
@@ -167,14 +172,14 @@ def test_an_abandoned_endpoint_is_not_probed_again():
     probe(single, 3, None)
 
 
-def begins(single: Single, voter_id: int) -> BeginQuorumEpochRequest:
+def begins(single: Single, voter_id: int) -> Send:
     """Let time pass, the voters fetching, until the leader sends the voter one more request."""
     before = single.sent(BeginQuorumEpochRequest, voter_id)
     for _ in range(20):
         single.wait(100)
         keep_fetching(single)
         sent = single.sent(BeginQuorumEpochRequest, voter_id)
-        if sent is not before:
+        if sent is not None and sent is not before:
             return sent
     raise AssertionError(f"no BeginQuorumEpoch to {voter_id}")
 
@@ -189,6 +194,23 @@ def test_a_new_leader_learns_from_its_first_requests_which_voters_cannot_be_reac
         "it has fetched since the first failure, so it is up"
     )
     assert move(single, 3, 8) == TIMED_OUT
+
+
+def test_a_new_leader_tries_a_voter_that_fetches_before_its_first_request():
+    """The Fetch comes while the election is not durable yet."""
+    single = candidate()
+    single.slow = True
+    single.answer(VoteRequest, granted(EPOCH + 1), to=2)
+    assert single.core.role == "leader" and single.sent(BeginQuorumEpochRequest, 3) is None
+    single.ask(fetch(START - 1, EPOCH + 1, max_wait_ms=0, replica=key(3)))
+    single.slow = False
+    single.persist()
+    begins(single, 3)
+    fails(single, 3)
+    begins(single, 3)
+    [warning] = fails(single, 3)
+    assert "the endpoint of voter 3-" in warning
+    assert move(single, 2, 8) == TIMED_OUT
 
 
 def test_a_voter_that_restarts_is_not_warned_of():

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from conformance.marker import kafka_scenario
 from quorate.base.errors import InvariantError
-from quorate.base.ids import OffsetAndEpoch, ReplicaKey
+from quorate.base.ids import Address, OffsetAndEpoch, ReplicaKey
 from quorate.raft.durable import DurabilityTracker
 from quorate.raft.history import ControlHistory, LogHistory
 from quorate.raft.log_index import Diverging, LogIndex, NeedsSnapshot
@@ -483,10 +483,10 @@ TestDurableModel.settings = settings(
 # -- small things --------------------------------------------------------------------------------
 def test_one_request_a_node_with_timeout_and_backoff():
     requests = RequestManager((), 20)
-    first = requests.sent(2, fetch(), 2000)
+    first = requests.sent(2, Address("h", 2), fetch(), 2000)
     assert not requests.ready(2, 1999) and requests.ready(2, 2000)
     assert requests.timed_out(2, 2000) and requests.any_in_flight(1999)
-    second = requests.sent(2, fetch(), 4000)
+    second = requests.sent(2, Address("h", 2), fetch(), 4000)
     assert requests.take(first) is None
     assert requests.take(second) is not None
     assert requests.take(second) is None
@@ -498,7 +498,7 @@ def test_one_request_a_node_with_timeout_and_backoff():
 
 
 def test_every_role_can_be_left_and_reached():
-    roles = set(Role.__args__)  # type: ignore[attr-defined]
+    roles = set(Role.__args__)
     assert {before for before, _ in LEGAL_TRANSITIONS} == roles
     assert {after for _, after in LEGAL_TRANSITIONS} == roles
     assert all(why for why in LEGAL_TRANSITIONS.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import repeat
 
 import pytest
 
@@ -348,7 +349,7 @@ def test_a_refused_request_is_tried_again_after_the_backoff() -> None:
 
 def test_an_election_timeout_is_once_to_twice_the_configured() -> None:
     for chance, deadline in ((0.0, 1000), (0.5, 1500), (0.999, 1999)):
-        core = RaftCore(unattached().config, None, recovered(), lambda chance=chance: chance)
+        core = RaftCore(unattached().config, None, recovered(), repeat(chance).__next__)
         core.step([], 0)
         core.step([Persisted(1)], 0)
         core.step([], deadline - 1)

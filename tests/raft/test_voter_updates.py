@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from conformance.marker import kafka_scenario
@@ -168,7 +170,7 @@ def test_at_version_0_a_voter_reports_once_a_leader(error: ErrorCode, again: boo
 
 
 # -- auto join -----------------------------------------------------------------------------------
-def joining(node_id: int = 4, disk: int = 0, **config: object) -> Single:
+def joining(node_id: int = 4, disk: int = 0, **config: Any) -> Single:
     single = Single(node_id, directory_id=directory(node_id, disk), auto_join=True, **config)
     single.ask(begin())
     pass_period(single)
@@ -189,7 +191,7 @@ def test_an_observer_first_removes_its_old_directory() -> None:
 
 
 @pytest.mark.parametrize("config", [{"can_be_voter": False}, {"auto_join": False}])
-def test_a_replica_that_does_not_join(config: dict[str, object]) -> None:
+def test_a_replica_that_does_not_join(config: dict[str, Any]) -> None:
     single = Single(4, **({"auto_join": True} | config))
     single.ask(begin())
     pass_period(single)
@@ -309,11 +311,13 @@ def test_truncation_restores_a_followers_voter_set() -> None:
     assert single.core.control_at(5).voters == SET
 
 
+@kafka_scenario("ControllerMetadataMetricsTest", "ignoredStaticVoters")
 @kafka_scenario("KafkaRaftClientTest", "staticVotersIgnoredWithBootstrapSnapshot")
 def test_static_voters_are_ignored_with_a_note() -> None:
     single = Single(static_voters=(voter(8, known=False),))
     assert single.core.voters.voters == SET
     assert any("static voters are ignored" in note for note in single.notes)
+    assert single.core.ignores_static_voters
 
 
 def test_unrequested_snapshots_are_ignored() -> None:

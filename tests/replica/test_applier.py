@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from narrow import as_any
 from quorate.base.errors import InvariantError
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import encode_batch
@@ -89,7 +90,7 @@ def applied_in_steps(applier: Applier, log: Log, until: int) -> Iterator[bool]:
 
 
 def test_a_loaded_snapshot_begins_a_new_count():
-    applier, log = Applier(Nibbler()), Log([[b"a", b"b"], [b"c"]])
+    applier, log = Applier(as_any(Nibbler())), Log([[b"a", b"b"], [b"c"]])
     assert list(applied_in_steps(applier, log, 2)) == [False, False]
     assert (applier.applied, applier.bytes_applied) == (OffsetAndEpoch(2, 1), len(log.data[2]))
     id = OffsetAndEpoch(3, 1)
@@ -101,7 +102,10 @@ def test_a_loaded_snapshot_begins_a_new_count():
 
 def test_a_batch_that_was_applied_in_part_ends_its_slice():
     """A snapshot becomes due, however many such batches there are."""
-    applier, log = Applier(Nibbler([1, 1, 2])), Log([[b"a", b"b"], [b"c", b"d"], [b"e", b"f"]])
+    applier, log = (
+        Applier(as_any(Nibbler([1, 1, 2]))),
+        Log([[b"a", b"b"], [b"c", b"d"], [b"e", b"f"]]),
+    )
     seen = []
     for more in applied_in_steps(applier, log, 6):
         seen.append((more, applier.applied.offset, applier.is_inside_a_batch))
@@ -126,7 +130,7 @@ def test_the_machine_gets_every_record_once_and_counts_end_at_batches(
 ):
     """Compared with a list, while snapshots after some steps restart everything."""
     log, machine = Log(batches), Nibbler(bites)
-    applier = Applier(machine, slice_bytes)
+    applier = Applier(as_any(machine), slice_bytes)
     counted_from = 0
     snapshots = iter(loads)
     for more in applied_in_steps(applier, log, log.end):
@@ -162,7 +166,7 @@ def test_a_bit_of_a_snapshot_that_rots_before_it_is_loaded_is_found(bit, slice_b
     damaged = bytearray(SNAPSHOT)
     damaged[bit // 8] ^= 1 << bit % 8
     machine = Nibbler()
-    applier, id = Applier(machine), OffsetAndEpoch(3, 1)
+    applier, id = Applier(as_any(machine)), OffsetAndEpoch(3, 1)
     applier.load(id)
     with pytest.raises(StorageError, match=r"00000000000000000003-0000000001\.checkpoint: .*byte"):
         for position in range(0, len(damaged), slice_bytes):
@@ -175,17 +179,20 @@ def test_a_bit_of_a_snapshot_that_rots_before_it_is_loaded_is_found(bit, slice_b
 
 def test_nothing_is_read_while_nothing_is_committed():
     jobs: list[Job] = []
-    assert not Applier(Nibbler()).advance(0, Tail(0, 100), 1, jobs) and not jobs
+    assert not Applier(as_any(Nibbler())).advance(0, Tail(0, 100), 1, jobs) and not jobs
 
 
 def test_a_log_without_a_committed_batch_is_a_defect():
     with pytest.raises(InvariantError, match="no batch at offset 0 of the committed log"):
-        Applier(Nibbler()).advance(5, SimpleNamespace(read=lambda *_: b""), 1, [])
+        Applier(as_any(Nibbler())).advance(5, as_any(SimpleNamespace(read=lambda *_: b"")), 1, [])
 
 
 def test_a_snapshot_that_goes_while_it_is_loaded_is_a_defect():
-    applier, jobs = Applier(Nibbler()), []
+    applier = Applier(as_any(Nibbler()))
+    jobs: list[Job] = []
     applier.load(OffsetAndEpoch(3, 1))
     applier.advance(3, Tail(3, 100), 1, jobs)
+    [read] = jobs
+    assert isinstance(read, ReadSnapshot)
     with pytest.raises(InvariantError, match="was removed while it was loaded"):
-        applier.took(SnapshotRead(jobs[0].token, None, b""))
+        applier.took(SnapshotRead(read.token, None, b""))

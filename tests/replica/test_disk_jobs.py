@@ -1,6 +1,7 @@
 """Disk jobs over a storage in memory: order, one sync for all, failures, snapshots."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from quorate.replica.disk_jobs import (
     SnapshotRead,
     SnapshotWritten,
     Survey,
+    Surveyed,
     Write,
     WriteSnapshot,
     Written,
@@ -32,7 +34,7 @@ from quorate.storage.memory import MemoryDisk, MemoryStorage
 ID = OffsetAndEpoch(7, 2)
 
 
-class Syncs(list):
+class Syncs(list[Any]):
     """What was synced; with `fail_on` the operation that fails."""
 
     fail_on = None
@@ -208,4 +210,5 @@ def test_a_survey_has_sizes(storage):
     disk.perform([append(1, 0)])
     write_snapshot(storage, snapshot_job())
     (survey,) = disk.perform([Survey()])
+    assert isinstance(survey, Surveyed)
     assert survey.log_size == storage.size and [s.id for s in survey.snapshots] == [ID]

@@ -1,6 +1,7 @@
 """The small parts of a replica, each for itself: tail, snapshot policy, proposals, registration."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from immutables import Map
 
 from conformance.marker import kafka_guarantee, kafka_scenario
+from narrow import not_none
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, Listener, OffsetAndEpoch, Uuid
 from quorate.formats.batch import MAX_BATCH_SIZE, iter_batches, values
@@ -19,7 +21,7 @@ from quorate.node.registration import (
     Registrant,
     Registration,
 )
-from quorate.raft.inputs import UpgradeKRaftVersion
+from quorate.raft.inputs import Propose, UpgradeKRaftVersion
 from quorate.raft.ready import Accepted, Refused
 from quorate.replica.proposals import (
     BATCHING_DELAY_MS,
@@ -50,7 +52,7 @@ class ModelTail:
         return self.batches[-1].last_offset + 1 if self.batches else 0
 
     def read(self, offset, end, max_bytes):
-        found = []
+        found: list[Any] = []
         for item in self.batches:
             if item.last_offset < offset:
                 continue
@@ -99,7 +101,7 @@ def test_a_tail_keeps_no_more_than_its_limit():
     tail = Tail(0, limit=1000)
     for base in range(1000):
         tail.append([batch(base, size=100)])
-    kept = tail.read(tail.start_offset, 1000, 1 << 20)
+    kept = not_none(tail.read(tail.start_offset, 1000, 1 << 20))
     assert 500 <= len(kept) <= 1000
 
 
@@ -151,13 +153,20 @@ def test_retention_by_size_drops_one_snapshot_at_a_time():
 
 # -- proposals --------------------------------------------------------------------------------
 def propose(proposals, end=10):
-    outcomes = []
+    outcomes: list[Any] = []
     return list(proposals.propose(3, 1000, end, outcomes)), outcomes
+
+
+def of_machine(proposals, own, epoch):
+    """The events of the machine's own batches."""
+    events = list(proposals.of_machine(own, epoch, 1000))
+    assert all(isinstance(event, Propose) for event in events)
+    return events
 
 
 def accept(proposals, base):
     """Everything that was submitted gets its place from `base` on; the end offset."""
-    outcomes = []
+    outcomes: list[Any] = []
     (event,), _ = propose(proposals, base)
     proposals.settle(Accepted(event.token, base, base + event.count), outcomes)
     return base + event.count
@@ -268,7 +277,7 @@ def test_leadership_lost_during_a_batching_delay_drops_its_submissions():
     commit(proposals, 0, 4)
     submit(proposals, 1)
     assert not proposals.is_due(0)
-    outcomes = []
+    outcomes: list[Any] = []
     proposals.lose(outcomes)
     assert [(o.error, o.in_doubt) for o in outcomes] == [(ErrorCode.NOT_CONTROLLER, False)]
     assert not proposals.is_due(1000) and proposals.wake_at_ms is None
@@ -282,7 +291,7 @@ def test_everything_submitted_in_a_step_is_one_batch_and_each_gets_its_offsets()
     (event,), _ = propose(proposals)
     (view,) = iter_batches(event.payload)
     assert values(view) == [b"a", b"b", b"c"] and (event.count, event.epoch) == (3, 3)
-    outcomes = []
+    outcomes: list[Any] = []
     proposals.settle(Accepted(event.token, 10, 13), outcomes)
     proposals.release(12, outcomes)
     assert outcomes == [Committed(1, 10, 12)]
@@ -292,9 +301,9 @@ def test_everything_submitted_in_a_step_is_one_batch_and_each_gets_its_offsets()
 
 def test_the_state_machines_own_batches_have_no_outcome():
     proposals = Proposals()
-    events = list(proposals.of_machine([[b"x"], [b"y", b"z"]], 3, 1000))
+    events = of_machine(proposals, [[b"x"], [b"y", b"z"]], 3)
     assert [event.count for event in events] == [1, 2]
-    outcomes = []
+    outcomes: list[Any] = []
     proposals.settle(Accepted(events[0].token, 10, 11), outcomes)
     proposals.settle(Refused(events[1].token, ErrorCode.NOT_CONTROLLER, ""), outcomes)
     proposals.release(99, outcomes)
@@ -442,7 +451,7 @@ def test_once_registered_it_asks_no_more():
 def test_the_newest_proposal_is_not_the_one_with_the_oldest_end():
     """An upgrade of kraft.version that changes nothing ends where the record in force does."""
     proposals = Proposals()
-    [written] = proposals.of_machine([[b"x"]], 1, 0)
+    [written] = of_machine(proposals, [[b"x"]], 1)
     proposals.settle(Accepted(written.token, 20, 21), [])
     upgrade = proposals.upgrade(UpgradeKRaftVersion(7, 1))
     proposals.settle(Accepted(upgrade.token, 1, 2), [])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import pytest
 
 from conformance.marker import kafka_scenario
+from narrow import not_none
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, Listener, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.batch import encode_batch
@@ -44,6 +47,9 @@ LISTENERS = (Listener("CONTROLLER", "h", 9093),)
 CONTROL = ControlState(1, (Voter(KEY, LISTENERS, 0, 1),))
 
 
+J = TypeVar("J", bound=Job)
+
+
 class OneVoter:
     """The only voter of its quorum. Its disk does what the test says, when it says so."""
 
@@ -67,7 +73,7 @@ class OneVoter:
         self.sends += effects.sends
         return effects
 
-    def wanted(self, kind: type[Job]) -> Job:
+    def wanted(self, kind: type[J]) -> J:
         """The newest job of this kind."""
         return [job for job in self.jobs if isinstance(job, kind)][-1]
 
@@ -78,7 +84,9 @@ class OneVoter:
         """Answer the job that asks for this snapshot."""
         job = self.wanted(ReadSnapshot)
         assert job.snapshot_id == snapshot_id
-        data = b"".join(encode_snapshot(snapshot_id, CONTROL, 0, KeyValueMachine().freeze(), 0))
+        data = b"".join(
+            encode_snapshot(snapshot_id, CONTROL, 0, not_none(KeyValueMachine().freeze()), 0)
+        )
         return self.step(SnapshotRead(job.token, len(data), data))
 
     def feed(self, data: bytes) -> None:
@@ -220,7 +228,9 @@ def test_a_write_waits_for_few_of_the_reads_of_a_flood() -> None:
     voter.step(*(Received(at, fetch(epoch)) for at in range(100)))
     voter.step(Submit(8, [NOTHING]))
     assert [type(job) for job in voter.jobs] == [ReadLog, ReadLog, Write]
-    answers = voter.step(LogRead(voter.jobs[0].token, b"data")).answers
+    first = voter.jobs[0]
+    assert isinstance(first, ReadLog)
+    answers = voter.step(LogRead(first.token, b"data")).answers
     assert [(answer.reply_to, answer.data) for answer in answers] == [(0, b"data")]
     assert [type(job) for job in voter.jobs[3:]] == [ReadLog]
 
@@ -247,7 +257,9 @@ def test_reads_that_wait_never_see_a_log_that_lost_its_end() -> None:
 def test_a_snapshot_that_rots_before_it_is_loaded_ends_the_replica_with_its_name() -> None:
     voter = OneVoter(OLD, end=5)
     asked = voter.wanted(ReadSnapshot)
-    data = bytearray(b"".join(encode_snapshot(OLD, CONTROL, 0, KeyValueMachine().freeze(), 0)))
+    data = bytearray(
+        b"".join(encode_snapshot(OLD, CONTROL, 0, not_none(KeyValueMachine().freeze()), 0))
+    )
     data[-1] ^= 1
     effects = voter.step(SnapshotRead(asked.token, len(data), bytes(data)))
     assert effects.faulted is not None

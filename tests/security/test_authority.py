@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from narrow import not_none
 from quorate.security.tls.authority import Authority
 from quorate.security.tls.contexts import client_context, server_context
 from quorate.security.tls.names import subject_of
@@ -31,7 +32,7 @@ def shake_hands(authority, node, tool, host):
                 side.do_handshake()
             except ssl.SSLWantReadError:
                 continue
-    return subject_of(sides[1].getpeercert(binary_form=True))
+    return subject_of(not_none(sides[1].getpeercert(binary_form=True)))
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])

@@ -22,6 +22,20 @@ def test_escapes_and_several_lines():
     assert parsed(f'{SCRAM} OPTIONAL\n  password="a\\"b\\\\" ;\n').options == {"password": 'a"b\\'}
 
 
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        (r"\a\b\f\n\r\t\v", "\a\b\f\n\r\t\v"),
+        (r"\7-\70-\070-\377", "\7-8-8-\xff"),
+        (r"\400-\78-\8-\0719", " 0-\x078-8-99"),
+        (r"\q\\\"", 'q\\"'),
+    ],
+)
+def test_escapes_are_those_of_javas_tokenizer(written, value):
+    """`StreamTokenizer`: a password with a backslash is the same here as in Java."""
+    assert parsed(f'{PLAIN} required password="{written}";').options == {"password": value}
+
+
 def test_options_are_not_in_the_representation():
     assert "topsecret" not in repr(parsed(f'{PLAIN} required password="topsecret";'))
 

@@ -30,6 +30,7 @@ def test_a_principal_is_written_as_type_and_name():
         (r"RULE:^CN=(.*?),.*$/$1@$4/", "Alice@$4"),
         (r"RULE:^CN=(.*?),.*$/$12/", "Alice2"),
         (r"RULE:^CN=(?<who>.*?),.*$/${who}\/x/", "Alice/x"),
+        (r"RULE:^CN=([A-Z\[\&&]\w+),.*$/$1/", "Alice"),
     ],
 )
 def test_the_first_rule_that_matches_decides(rules, name):
@@ -42,6 +43,10 @@ def test_the_first_rule_that_matches_decides(rules, name):
         ("default", "Invalid rule"),
         ("RULE:^CN=(.*?),OU=.*$/$1", "Invalid rule"),
         ("RULE:^CN=((/$1/", "the pattern"),
+        ("RULE:^CN=(?<who>.*?),.*$/${whom}/", "has no group whom"),
+        ("DEFAULT,RULE:^CN=(.*?),.*$/${x1}/L", "has no group x1"),
+        ("RULE:^CN=([a-z&&[^x]]+),.*$/$1/", r"the class \[a-z&&\[\^x\] has another inside"),
+        ("RULE:^CN=([a[bc]]+),.*$/$1/", r"the class \[a\[bc\] has another inside"),
     ],
 )
 def test_a_rule_that_cannot_be_read_is_refused(rules, message):

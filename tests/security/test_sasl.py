@@ -9,6 +9,7 @@ import scramp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from narrow import not_none
 from quorate.metadata.image import ScramCredential
 from quorate.security.sasl.client import SaslClient
 from quorate.security.sasl.mechanism import SaslError
@@ -83,6 +84,7 @@ class Harness:
         step = self.server.take(frame)
         if isinstance(step, SaslAnswer):
             return step
+        outcome: bytes | SaslError
         try:
             outcome = step.run()
         except SaslError as error:
@@ -282,7 +284,7 @@ def test_the_messages_agree_with_scramp():
     server = scramp.ScramMechanism("SCRAM-SHA-512").make_server(lambda user: stored)
     client = ScramClient("SCRAM-SHA-512", "user", "pw")
     server.set_client_first(client.first().decode())
-    server.set_client_final(client.evaluate(server.get_server_first().encode()).decode())
+    server.set_client_final(not_none(client.evaluate(server.get_server_first().encode())).decode())
     assert client.evaluate(server.get_server_final().encode()) is None
     kept = ScramCredential(salt, stored_key, server_key, iterations)
     ours = ScramServer("SCRAM-SHA-512", lambda mechanism, user: kept, token_lookup)
@@ -314,7 +316,7 @@ def test_a_scram_client_refuses_a_false_server(challenge, monkeypatch):
 def test_a_scram_client_refuses_a_server_without_the_credential():
     server = ScramServer("SCRAM-SHA-256", lookup, token_lookup)
     client = ScramClient("SCRAM-SHA-256", "alice", "pw-of-alice")
-    final = server.evaluate(client.evaluate(server.evaluate(client.first())))
+    final = server.evaluate(not_none(client.evaluate(server.evaluate(client.first()))))
     signature = bytearray(b64decode(final[2:]))
     fresh = ScramServer("SCRAM-SHA-256", lookup, token_lookup)
     client = ScramClient("SCRAM-SHA-256", "alice", "pw-of-alice")

@@ -4,6 +4,7 @@ from base64 import b64decode
 
 import pytest
 
+from narrow import not_none
 from quorate.metadata.image import ScramCredential
 from quorate.security.sasl.scram import ScramClient, ScramServer
 from quorate.security.scram import ScramError, parse_scram
@@ -31,7 +32,8 @@ def test_names_and_passwords_are_taken_as_they_are():
         "SCRAM-SHA-256", lambda mechanism, user: users.get(user), lambda mechanism, token: None
     )
     client = ScramClient("SCRAM-SHA-256", name, password)
-    client.evaluate(server.evaluate(client.evaluate(server.evaluate(client.first()))))
+    final = not_none(client.evaluate(server.evaluate(client.first())))
+    client.evaluate(server.evaluate(final))
     assert server.principal == name
 
 

@@ -10,9 +10,11 @@ import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 
+from narrow import not_none
 from quorate.security.tls.contexts import client_context, server_context
 from quorate.security.tls.der import DerError
 from quorate.security.tls.names import rfc2253, subject_of
@@ -64,6 +66,7 @@ def jks(password):
 
 
 def p12(password):
+    assert isinstance(KEY, EllipticCurvePrivateKey)
     return pkcs12.serialize_key_and_certificates(
         b"me", KEY, CHAIN[0], [ROOT], serialization.BestAvailableEncryption(password.encode())
     )
@@ -74,11 +77,11 @@ def test_a_store_is_recognized_by_its_content(tmp_path, make):
     path = tmp_path / "store"
     path.write_bytes(make("secret"))
     values = {"ssl.keystore.location": str(path), "ssl.keystore.password": "secret"}
-    entry = read_key(values)
+    entry = not_none(read_key(values))
     assert entry.key.public_key() == KEY.public_key()
     assert entry.chain[0] == CHAIN[0]
     trust = {"ssl.truststore.location": str(path), "ssl.truststore.password": "secret"}
-    assert ROOT in read_trust(trust)
+    assert ROOT in not_none(read_trust(trust))
     with pytest.raises(StoreError, match="password is wrong") as caught:
         read_key({**values, "ssl.keystore.password": "guess!"})
     assert "guess!" not in str(caught.value)
@@ -97,7 +100,7 @@ def test_an_encrypted_pem_key_needs_its_password():
     }
     with pytest.raises(StoreError, match=r"set ssl\.key\.password"):
         read_key(values)
-    assert read_key({**values, "ssl.key.password": "secret"}).chain[0] == CHAIN[0]
+    assert not_none(read_key({**values, "ssl.key.password": "secret"})).chain[0] == CHAIN[0]
 
 
 @pytest.mark.parametrize("store", ["ssl.keystore", "ssl.truststore"])
@@ -157,12 +160,13 @@ def test_what_openssl_cannot_use_is_a_refusal_of_the_key(name, tmp_path):
     source = ReloadingContext({"ssl.keystore.location": str(path)}, server_context)
     path.write_text("".join(text))
     assert source.poll() is False
-    assert "ssl.keystore.location" in source.fault
+    assert "ssl.keystore.location" in not_none(source.fault)
 
 
 @pytest.mark.parametrize("form", ["TraditionalOpenSSL", "OpenSSH"])
 def test_a_key_in_another_form_is_named(form):
     """Kafka reads PKCS#8 only."""
+    lock: serialization.KeySerializationEncryption
     lock = serialization.BestAvailableEncryption(b"secret")
     if form == "OpenSSH":
         lock = serialization.NoEncryption()

@@ -1,6 +1,7 @@
 """The alerting rules: each fires and clears on samples, and has its entry in docs/operations.md."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ EXPRESSION = re.compile(
     r" (?P<operator>[<>]) (?P<bound>\d+)"
 )
 SECONDS = {"s": 1, "m": 60}
+TOTALS: dict[str, Callable[[list[float]], float]] = {"sum": sum, "max": max, "min": min}
 STALE_S = 300
 """Prometheus looks back this long for the newest sample of a series."""
 
@@ -24,9 +26,12 @@ class Alert:
     """Evaluates one rule over series of samples: (s, value) of each node, as Prometheus does."""
 
     def __init__(self, rule):
-        self.parts = EXPRESSION.fullmatch(rule["expr"])
-        assert self.parts, f"{rule['expr']}: this evaluator knows no such expression"
-        number, unit = re.fullmatch(r"(\d+)([sm])", rule["for"]).groups()
+        parts = EXPRESSION.fullmatch(rule["expr"])
+        assert parts, f"{rule['expr']}: this evaluator knows no such expression"
+        self.parts = parts
+        lasting = re.fullmatch(r"(\d+)([sm])", rule["for"])
+        assert lasting, rule["for"]
+        number, unit = lasting.groups()
         self.for_s = int(number) * SECONDS[unit]
         self.since = None
 
@@ -44,7 +49,7 @@ class Alert:
             values = [values[-1] - values[0] for values in present]
         else:
             newest = [values[-1] for values in present]
-            total = {"sum": sum, "max": max, "min": min}[parts["total"]]
+            total = TOTALS[parts["total"]]
             values = [total(newest)] if newest else [0.0] if parts["zero"] else []
         bound = float(parts["bound"])
         holds = any(v < bound if parts["operator"] == "<" else v > bound for v in values)

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 
+from narrow import as_any
 from quorate.server.authentication import ListenerSecurity
 from quorate.server.limits import ConnectionLimits
 from quorate.server.listener import MAX_REQUESTS_PER_STEP, Acceptor
@@ -32,7 +33,7 @@ def _frame(data):
 
 class Listener:
     def __init__(self, **keys):
-        self.security = ListenerSecurity(authenticator=Word, **keys)
+        self.security = ListenerSecurity(authenticator=as_any(Word), **keys)
         self.served = []
 
     async def __aenter__(self):

@@ -7,7 +7,9 @@ and the connection is open with a deadline or closed.
 import asyncio
 import contextlib
 import ssl
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import trustme
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 from quorate.base.errors import ErrorCode
 from quorate.metadata.image import ScramCredential
 from quorate.security.principal import ANONYMOUS
+from quorate.security.sasl.mechanism import ServerMechanism
 from quorate.security.sasl.oauthbearer import OAuthBearerServer, TokenRules, unsecured_validator
 from quorate.security.sasl.plain import PlainServer
 from quorate.security.sasl.scram import ScramServer
@@ -34,7 +37,7 @@ from time_budget import examples
 CHUNK = 262_144
 """What asyncio reads at most at once."""
 CREDENTIAL = ScramCredential(b"salt", b"s" * 64, b"k" * 64, 4096)
-MECHANISMS = {
+MECHANISMS: dict[str, Callable[[], ServerMechanism]] = {
     "PLAIN": lambda: PlainServer({"user_admin": "not to be guessed"}),
     "SCRAM-SHA-512": lambda: ScramServer(
         "SCRAM-SHA-512", lambda _, user: CREDENTIAL if user == "admin" else None, lambda *_: None
@@ -102,7 +105,7 @@ class Listener:
     def __init__(self, pool, *, tls):
         self.loop = asyncio.get_running_loop()
         self.served = []
-        self.errors = []
+        self.errors: list[dict[str, Any]] = []
         self.loop.set_exception_handler(lambda _, context: self.errors.append(context))
         self.acceptor = Acceptor(self.loop, ConnectionLimits(), self.on_frame, lambda: True)
         config = SaslServerConfig(MECHANISMS, dict.fromkeys(MECHANISMS, 0), self.versions)
@@ -322,6 +325,23 @@ def converse(runner, pool, *, tls, talk):
         listener.check(upper, transport)
 
     runner.run(run())
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_long_frame_is_refused_also_when_it_comes_before_the_turn_of_the_connection(
+    pool, runner, caplog, early
+):
+    """A transport may read once after its pause: that length would count for all that follows."""
+
+    async def talk(listener, upper, transport):
+        if not early:
+            await asyncio.sleep(0.01)
+        assert upper.authentication._has_begun is not early
+        transport.protocol.data_received((MAX_FRAME_BYTES + 1).to_bytes(4, "big"))
+        assert transport.closed
+
+    converse(runner, pool, tls=False, talk=talk)
+    assert f"allowed are 0 to {MAX_FRAME_BYTES}" in caplog.text
 
 
 def test_questions_for_versions_do_not_go_on_for_ever(pool, runner):

@@ -2,11 +2,16 @@
 
 from types import SimpleNamespace
 
+from conformance.marker import kafka_scenario
 from controller.cluster import SESSION_MS, Cluster
+from narrow import as_any
+from quorate.controller.brokers import UNREGISTER_BROKER
+from quorate.controller.topic_deletion import DELETE_TOPICS
 from quorate.metadata.loader import Loader, LogBatch
 from quorate.replica.state_machine import Now
 from quorate.server.broker_metrics import BROKER_METRICS
 from quorate.server.controller_metrics import CONTROLLER_METRICS
+from quorate.wire.messages import DeleteTopicsRequest, UnregisterBrokerRequest
 
 
 def scrape(cluster, is_active=True):
@@ -18,9 +23,29 @@ def scrape(cluster, is_active=True):
         is_active=is_active,
     )
     scene = SimpleNamespace(controller=controller, now=Now(cluster.now_ms, 0))
-    return {metric.attribute: metric.read(scene) for metric in BROKER_METRICS}
+    return {metric.attribute: metric.read(as_any(scene)) for metric in BROKER_METRICS}
 
 
+@kafka_scenario(
+    "ControllerMetricsChangesTest",
+    "initialValues",
+    "handleNewUnfencedBroker",
+    "handleNewFencedBroker",
+    "handleBrokerFencing",
+    "handleBrokerControlledShutdown",
+    "handleNewTopic",
+)
+@kafka_scenario(
+    "ControllerMetadataMetricsTest",
+    "fencedBrokerMetric",
+    "activeBrokerCountMetric",
+    "controlledShutdownCountMetric",
+    "brokerRegistrationStateMetrics",
+    "globalTopicCountMetric",
+    "globalPartitionCountMetric",
+    "offlinePartitionCountMetric",
+    "preferredReplicaImbalanceCountMetric",
+)
 def test_brokers_topics_and_partitions_are_counted():
     cluster = Cluster(3)
     cluster.create("a", assignments=[(1, 2), (2, 3)])
@@ -57,7 +82,9 @@ def elections(cluster):
         assert cluster.head.commit(values) is not None
     assert cluster.head.elections == standby.elections
     scene = SimpleNamespace(controller=SimpleNamespace(elections=standby.elections))
-    found = {m.attribute: m.read(scene) for m in CONTROLLER_METRICS if "Election" in m.attribute}
+    found = {
+        m.attribute: m.read(as_any(scene)) for m in CONTROLLER_METRICS if "Election" in m.attribute
+    }
     return (
         found["UncleanLeaderElectionsPerSec"],
         found["ElectionFromEligibleLeaderReplicasPerSec"],
@@ -77,6 +104,8 @@ def lose_the_isr(cluster, **configs):
     cluster.lose(1)
 
 
+@kafka_scenario("ControllerMetricsChangesTest", "topicElectionResult")
+@kafka_scenario("ControllerMetadataMetricsTest", "updateUncleanLeaderElection")
 def test_unclean_elections_are_counted():
     cluster = Cluster(2)
     lose_the_isr(cluster, unclean_leader_election_enable="true")
@@ -92,8 +121,41 @@ def test_elections_of_the_isr_are_not_counted():
     assert elections(cluster) == (0, 0)
 
 
+@kafka_scenario("ControllerMetadataMetricsTest", "updateElectionFromEligibleLeaderReplicasCount")
 def test_elections_among_the_eligible_replicas_are_counted():
     cluster = Cluster(2, elr=True)
     lose_the_isr(cluster, min_insync_replicas="2")
     assert cluster.partition("a").leader == 2
     assert elections(cluster) == (0, 1)
+
+
+@kafka_scenario(
+    "ControllerMetricsChangesTest",
+    "handleBrokerInControlledShutdownFencing",
+    "handleBrokerUnfencing",
+    "handleUnregisterBroker",
+    "handleDeletedTopic",
+    "topicChange",
+)
+def test_the_counts_follow_what_becomes_of_brokers_and_topics():
+    def counts():
+        names = "ActiveBrokerCount", "ControlledShutdownBrokerCount", "FencedBrokerCount"
+        partitions = "GlobalTopicCount", "GlobalPartitionCount", "OfflinePartitionsCount"
+        imbalanced = "PreferredReplicaImbalanceCount"
+        found = scrape(cluster)
+        return [found[name] for name in (*names, *partitions, imbalanced)]
+
+    cluster = Cluster(2)
+    cluster.create("a", assignments=[(1, 2), (2, 1)])
+    assert counts() == [2, 0, 0, 1, 2, 0, 0]
+    cluster.heartbeat(1, want_shut_down=True)
+    assert counts() == [1, 1, 0, 1, 2, 0, 1]
+    cluster.lose(1)
+    assert counts() == [1, 0, 1, 1, 2, 0, 1]
+    cluster.register(1)
+    cluster.unfence(1)
+    assert counts() == [2, 0, 0, 1, 2, 0, 1]
+    cluster.decide(UNREGISTER_BROKER, UnregisterBrokerRequest(broker_id=2))
+    assert counts() == [1, 0, 0, 1, 2, 2, 2]
+    cluster.decide(DELETE_TOPICS, DeleteTopicsRequest(topic_names=["a"]), 3)
+    assert counts() == [1, 0, 0, 0, 0, 0, 0]

@@ -3,12 +3,14 @@
 import http.client
 import json
 import socket
+from typing import Any
 
 import pytest
 import trustme
 from prometheus_client.parser import text_string_to_metric_families
 
 from interop.kafka import HOST, Quorum, free_port, wait_for
+from narrow import as_any
 from quorate.config.node_file import load_config
 from quorate.server.certificates import CertificateState, security_detail
 from quorate.server.node_security import POLL_S, NodeSecurity
@@ -17,6 +19,11 @@ CA = trustme.CA()
 DAY_S = 86_400.0
 LISTENER, PEERS = "listener CONTROLLER", "connections to controllers"
 SOCKETS = "kafka_server_socket_server_metrics_"
+
+
+def days_left(state):
+    assert state.days_to_expiry is not None
+    return state.days_to_expiry
 
 
 class Loop:
@@ -75,17 +82,17 @@ def test_a_broken_new_file_keeps_the_old_one_and_is_reported_until_it_is_repaire
     config, tmp_path, caplog
 ):
     security, loop = NodeSecurity(config), Loop()
-    security.watch(loop)
+    security.watch(as_any(loop))
     before = security.certificates()
     assert set(before) == {LISTENER, PEERS}
-    assert all(state.fault is None and state.days_to_expiry > 0 for state in before.values())
+    assert all(state.fault is None and days_left(state) > 0 for state in before.values())
     (tmp_path / "node.pem").write_text("broken")
     for _ in range(3):
         loop.pass_to_next()
     for state in security.certificates().values():
-        assert "node.pem" in state.fault
+        assert state.fault is not None and "node.pem" in state.fault
         assert state.refused_changes == 1, "it is counted once, not at each look"
-        assert state.days_to_expiry > 0, "that of the certificate in use"
+        assert days_left(state) > 0, "that of the certificate in use"
     assert (
         f"The changed certificates of {LISTENER} cannot be used, the old ones stay" in caplog.text
     )
@@ -98,8 +105,8 @@ def test_a_broken_new_file_keeps_the_old_one_and_is_reported_until_it_is_repaire
 def test_the_dynamic_configs_of_the_node_name_other_stores(config, tmp_path, caplog):
     """As in Kafka, only those with the prefix of the listener count, and a broken one keeps the old."""
     security, loop = NodeSecurity(config), Loop()
-    dynamic = {}
-    security.watch(loop, lambda: dynamic)
+    dynamic: dict[str, Any] = {}
+    security.watch(as_any(loop), lambda: dynamic)
 
     def contexts():
         return [one.context for one in security._certificates.values()]
@@ -131,18 +138,18 @@ def test_the_dynamic_configs_of_the_node_name_other_stores(config, tmp_path, cap
 
 
 def test_a_certificate_that_expires_soon_is_logged_daily(config, caplog):
-    now = NodeSecurity(config).certificates()[LISTENER].days_to_expiry
+    now = days_left(NodeSecurity(config).certificates()[LISTENER])
 
     def wall_s():
         return later.now + start
 
     later = Loop()
     start = 0.0
-    lifetime = NodeSecurity(config, wall_s).certificates()[LISTENER].days_to_expiry
+    lifetime = days_left(NodeSecurity(config, wall_s).certificates()[LISTENER])
     assert lifetime > now
     start = (lifetime - 14.5) * DAY_S
     security = NodeSecurity(config, wall_s)
-    security.watch(later)
+    security.watch(as_any(later))
     assert "expires" not in caplog.text
     while later.now < 2 * DAY_S + POLL_S:
         later.pass_to_next()
@@ -153,7 +160,7 @@ def test_a_certificate_that_expires_soon_is_logged_daily(config, caplog):
     ]
     start = (lifetime + 1) * DAY_S
     caplog.clear()
-    NodeSecurity(config, wall_s).watch(Loop())
+    NodeSecurity(config, wall_s).watch(as_any(Loop()))
     assert f"The certificate of {LISTENER} has expired: renew it" in caplog.text
 
 

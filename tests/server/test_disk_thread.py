@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import threading
+from typing import Any
 
 import pytest
 
@@ -110,7 +111,8 @@ def test_a_removed_directory_is_a_fault_even_without_writes(tmp_path, monkeypatc
     (tmp_path / "data").mkdir()
 
     async def run():
-        storage, events = FileStorage(tmp_path / "data"), asyncio.Queue()
+        storage = FileStorage(tmp_path / "data")
+        events: asyncio.Queue[Any] = asyncio.Queue()
         storage.open()
         disk = DiskThread(storage, asyncio.get_running_loop(), events.put_nowait)
         disk.start()
@@ -162,7 +164,8 @@ def test_writing_a_snapshot_pauses_twice_as_long_as_it_works():
             pauses.append(timeout)
             return self.is_set()
 
-    pauses, worked = [], [0.0]
+    pauses: list[float] = []
+    worked = [0.0]
     closing = Closing()
     pace = SnapshotThrottle(closing, lambda: worked[0])
     for work in (0.0004, 0.0004, 0.0004, 0.004, 3.0):

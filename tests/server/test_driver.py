@@ -134,9 +134,18 @@ def reply(call):
 
 
 @pytest.mark.interpreted
-def test_answers_leave_in_the_order_of_requests_and_before_the_disk_works():
+def test_answers_leave_in_the_order_of_requests_and_before_the_disk_works(monkeypatch):
     """Kafka's clients expect responses in order. Followers write while this disk does."""
     order = []
+
+    def note(owner, method, word):
+        call = getattr(owner, method)
+
+        def noted(*arguments):
+            order.append(word)
+            call(*arguments)
+
+        monkeypatch.setattr(owner, method, noted)
 
     async def scenario():
         storage = MemoryStorage()
@@ -144,9 +153,8 @@ def test_answers_leave_in_the_order_of_requests_and_before_the_disk_works():
         loop = asyncio.get_running_loop()
         node = Answerer()
         driver = Driver(node, storage, loop, ConnectionLimits(), 10, lambda fault: None)
-        submit, close = driver._disk.submit, driver.acceptor.close_forwarding
-        driver._disk.submit = lambda jobs: (order.append("disk"), submit(jobs))
-        driver.acceptor.close_forwarding = lambda: (order.append("forwarding closed"), close())
+        note(driver._disk, "submit", "disk")
+        note(driver.acceptor, "close_forwarding", "forwarding closed")
         sock = socket.create_server(("127.0.0.1", 0))
         await driver.acceptor.listen("CONTROLLER", sock)
         driver.start()
@@ -160,15 +168,6 @@ def test_answers_leave_in_the_order_of_requests_and_before_the_disk_works():
         await driver.close()
         return [int.from_bytes(found[at + 4 : at + 8], "big") for at in (0, 8, 16)]
 
-    flush = InboundConnection.flush
-
-    def noted(self):
-        order.append("flush")
-        flush(self)
-
-    InboundConnection.flush = noted
-    try:
-        assert asyncio.run(scenario()) == [5, 6, 7]
-    finally:
-        InboundConnection.flush = flush
+    note(InboundConnection, "flush", "flush")
+    assert asyncio.run(scenario()) == [5, 6, 7]
     assert order == ["flush", "forwarding closed", "disk", "answered"]

@@ -31,7 +31,7 @@ class Watched:
             self.watch(node_id)
 
     def watch(self, node_id):
-        world, controller = self.world, self.world.nodes[node_id].controller
+        world, controller = self.world, self.world.nodes[node_id].running
         meters = Meters(controller.replica, lambda: world.now_ms / 1000)
         step = controller.step
 
@@ -40,7 +40,7 @@ class Watched:
             meters.stepped(happened, effects)
             return effects
 
-        controller.step = measured
+        controller.step = measured  # type: ignore[method-assign]  # as the driver measures
         self.drivers[node_id] = FakeDriver()
         self.healths[node_id] = Health(self.drivers[node_id], controller.replica, meters)
 

@@ -5,6 +5,7 @@ import logging
 
 import pytest
 
+from narrow import as_any
 from quorate.base.notes import Fault, Warn
 from quorate.server import logs
 from quorate.server.logs import RateLimitedLog, level_of
@@ -68,7 +69,7 @@ def test_text_from_a_peer_cannot_forge_a_log_line(capsys, style):
 
 def test_a_repeated_note_is_counted(caplog):
     loop = FakeLoop()
-    sparing = RateLimitedLog(loop, 3)
+    sparing = RateLimitedLog(as_any(loop), 3)
     with caplog.at_level(logging.INFO, "quorate"):
         for _ in range(50):
             sparing.log(logging.WARNING, "leader 2 errs", "leader 2 errs")
@@ -83,7 +84,7 @@ def test_a_repeated_note_is_counted(caplog):
 
 
 def test_the_number_of_remembered_notes_is_bounded():
-    sparing = RateLimitedLog(FakeLoop(), 1)
+    sparing = RateLimitedLog(as_any(FakeLoop()), 1)
     for number in range(100_000):
         sparing.log(logging.DEBUG, f"note {number}", "x")
     assert len(sparing._seen) <= 1001

@@ -132,6 +132,7 @@ def snake(name):
     return re.sub(r"\W", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)).lower()
 
 
+@kafka_scenario("ControllerMetadataMetricsTest", "metricNames")
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda d: d.name)
 def test_names_are_derived_from_kafkas(definition):
     if not definition.source:
@@ -189,7 +190,7 @@ def test_the_state_is_one_of_kafkas(measured):
         metrics = measured.scrape(node)
         values = {name: metrics[RAFT + "current_state", name] for name in STATES}
         assert sum(values.values()) == 1
-        return max(values, key=values.get)
+        return max(values, key=values.__getitem__)
 
     assert (state(leader), state(other)) == ("leader", "follower")
     world.cut = {lonely.node_id}
@@ -229,6 +230,9 @@ def test_old_latencies_leave_the_window(measured):
     assert math.isnan(measured.raft(leader)["election_latency_max"])
 
 
+@kafka_scenario(
+    "QuorumControllerMetricsIntegrationTest", "failingOverIncrementsNewActiveControllerCount"
+)
 def test_a_new_leader_is_counted(measured):
     world = measured.world
     old = world.active
@@ -241,6 +245,7 @@ def test_a_new_leader_is_counted(measured):
         assert metrics == before + 1
 
 
+@kafka_scenario("ControllerMetadataMetricsTest", "metadataErrorCount")
 def test_snapshots_and_their_failures_are_counted(measured):
     world, meters = measured.world, measured.meters[1]
     effects = world.nodes[1].controller.step((), world.now)
@@ -271,6 +276,7 @@ def test_requests_are_counted_and_timed_by_api(measured):
     assert metrics[name + "total_time_ms_bucket", "50.0", "Fetch"] == 1
 
 
+@kafka_scenario("QuorumControllerMetricsIntegrationTest", "eventQueueOperationsStartedMetric")
 def test_the_queue_of_writes_is_measured(measured):
     world = measured.world
     leader = world.active

@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 import time
+from typing import Any
 
 import pytest
 import uvloop
@@ -94,7 +95,7 @@ class Asker:
     """A Peer and what became of its requests."""
 
     def __init__(self, address, unreachable=None, **settings):
-        self.outcomes = asyncio.Queue()
+        self.outcomes: asyncio.Queue[Any] = asyncio.Queue()
         self.lost = asyncio.Event()
         loop = asyncio.get_running_loop()
         unreachable = set() if unreachable is None else unreachable
@@ -329,7 +330,7 @@ def test_two_connections_to_one_address_log_it_once(caplog):
     async def run():
         async with Other() as other:
             address = other.address
-        unreachable = set()
+        unreachable: set[Any] = set()
         askers = [Asker(address, unreachable) for _ in range(3)]
         for asker in askers:
             asker.ask()
@@ -501,7 +502,7 @@ def test_an_unresolvable_name_delays_neither_other_names_nor_the_end(monkeypatch
 
 def test_a_name_without_an_address_is_logged_once_each_time(monkeypatch, caplog):
     real = socket.getaddrinfo
-    known = set()
+    known: set[str] = set()
 
     def look_up(host, *args, **more):
         if host not in known:

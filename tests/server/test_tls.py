@@ -177,10 +177,11 @@ def test_a_changed_file_is_read_again_and_a_broken_one_keeps_the_old(tmp_path, c
     path.write_text("broken")
     assert source.poll() is False
     assert source.context is first
-    assert "neither JKS, PEM nor PKCS12" in source.fault
+    assert source.fault is not None and "neither JKS, PEM nor PKCS12" in source.fault
     other = keys(CA.issue_cert("localhost"))
     path.write_text(other["ssl.keystore.key"] + other["ssl.keystore.certificate.chain"])
     assert source.poll() is True
     assert source.context is not first
     assert source.fault is None
-    assert source.days_to_expiry(0) > 0
+    left = source.days_to_expiry(0)
+    assert left is not None and left > 0

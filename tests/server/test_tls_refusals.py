@@ -28,6 +28,7 @@ from quorate.server.logs import RateLimitedLog
 from quorate.server.peer_connection import PeerRequest
 from quorate.server.peers import Peer
 from quorate.server.tls_transport import TlsTransport
+from quorate.wire.messages import ApiVersionsRequest
 from server.tls_listener import Listener
 
 NOW = datetime.now(UTC)
@@ -189,7 +190,9 @@ async def fail_as_peer(port, values):
         if not failed.done():
             failed.set_result(why)
 
-    peer.send(PeerRequest(55, lambda version: None, lambda message: None, fail, 20_000))
+    peer.send(
+        PeerRequest(55, lambda version: ApiVersionsRequest(), lambda message: None, fail, 20_000)
+    )
     try:
         await asyncio.wait_for(failed, 10)
     finally:

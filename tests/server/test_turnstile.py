@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -17,10 +19,11 @@ from server.test_before_login import SERVER, TlsClient
 
 
 def test_a_few_enter_in_each_turn_in_the_order_of_arrival():
-    turns, entered = [], []
+    turns: list[Callable[[], None]] = []
+    entered: list[int] = []
     turnstile = Turnstile(turns.append)
     for number in range(5):
-        turnstile.wait(lambda n=number: entered.append(n))
+        turnstile.wait(partial(entered.append, number))
     for _ in range(2):
         seen = len(entered)
         turns.pop()()
@@ -33,7 +36,7 @@ def test_a_few_enter_in_each_turn_in_the_order_of_arrival():
     assert entered[-1] == 5
 
 
-def test_logins_that_come_at_once_leave_turns_of_the_loop_to_others():
+def test_logins_that_come_at_once_leave_turns_of_the_loop_to_others(monkeypatch):
     """The frames of 60 clients are there when the loop looks: others have their turns in between."""
 
     async def run():
@@ -42,7 +45,15 @@ def test_logins_that_come_at_once_leave_turns_of_the_loop_to_others():
             most, answered = 0, []
             begun = listener.acceptor.turnstile
             enter = begun.wait
-            begun.wait = lambda call: enter(lambda: (answered.append(loop.time()), call()))
+
+            def wait(call):
+                def answer():
+                    answered.append(loop.time())
+                    call()
+
+                enter(answer)
+
+            monkeypatch.setattr(begun, "wait", wait)
             peers = [socket.create_connection(("127.0.0.1", listener.port)) for _ in range(60)]
             for peer in peers:
                 peer.sendall(_frame(b"hello"))
@@ -78,7 +89,7 @@ def test_a_delayed_connection_is_not_served_before_its_login():
 
 
 @pytest.mark.parametrize("loop_of", ["asyncio", "uvloop"])
-def test_a_handshake_waits_for_its_turn_on_both_loops(loop_of):
+def test_a_handshake_waits_for_its_turn_on_both_loops(loop_of, monkeypatch):
     """uvloop reads once after a pause in `connection_made`: those bytes are kept."""
     factory = asyncio.new_event_loop
     if loop_of == "uvloop":
@@ -96,8 +107,8 @@ def test_a_handshake_waits_for_its_turn_on_both_loops(loop_of):
             slot.connection.flush()
 
         acceptor = Acceptor(loop, ConnectionLimits(), on_frame, lambda: True)
-        waiting = []
-        acceptor.turnstile.wait = waiting.append
+        waiting: list[Callable[[], None]] = []
+        monkeypatch.setattr(acceptor.turnstile, "wait", waiting.append)
         security = ListenerSecurity(wrap=lambda up: TlsTransport(up, SERVER, lambda _: ANONYMOUS))
         await acceptor.listen("TLS", sock, security)
         client = TlsClient(None)

@@ -10,7 +10,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch, ReplicaKey, Uuid
+from narrow import as_any
+from quorate.base.ids import Address, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.batch import encode_batch, encode_control_batch
 from quorate.raft.describe import describe
 from quorate.raft.inputs import Received, Resign
@@ -138,7 +139,7 @@ class Node:
         self.incarnation += 1
         ids = tuple(self.fake.first)
         control = VoterSet(voters(*ids))
-        self.state = State(
+        self.state: Any = State(
             self,
             election=self.disk_election or ElectionState(),
             epoch=0,
@@ -186,11 +187,11 @@ class Node:
             ),
         )
         self.core = SimpleNamespace(
-            state=self.state, describe=lambda now_ms: describe(self.state, now_ms)
+            state=self.state, describe=lambda now_ms: describe(as_any(self.state), now_ms)
         )
         self.machine = SimpleNamespace(trail=[], values={}, led=None, newest=None)
         tail = SimpleNamespace(start_offset=0)
-        self.replica = SimpleNamespace(
+        self.replica: Any = SimpleNamespace(
             leading_epoch=None,
             applied=self.snapshot,
             tail=tail,
@@ -307,7 +308,7 @@ class Node:
         self.step()
 
     def ask(self, request: Request) -> None:
-        self.step(sends=[Send(0, 0, ("host", 9093), request, 0)])
+        self.step(sends=[Send(0, 0, Address("host", 9093), request, 0)])
 
     def fetch(self, offset: int | None = None) -> None:
         epoch = self.batches[-1].epoch if self.batches else self.snapshot.epoch

@@ -15,7 +15,7 @@ from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import ZERO_UUID, LeaderAndEpoch, Listeners, OffsetAndEpoch, ReplicaKey
 from quorate.controller import activation
 from quorate.controller.context import Context
-from quorate.controller.head import Head
+from quorate.controller.head_view import HeadView
 from quorate.controller.result import Result
 from quorate.formats import files
 from quorate.node.metadata_machine import MetadataMachine
@@ -497,7 +497,7 @@ def write_the_bootstrap_records_once(patch: pytest.MonkeyPatch) -> None:
     true_operation = activation.ACTIVATION
     done: set[int] = set()
 
-    def decide(head: Head, bootstrap: activation.Bootstrap, context: Context) -> Result[None]:
+    def decide(head: HeadView, bootstrap: activation.Bootstrap, context: Context) -> Result[None]:
         if id(head) in done:
             return Result((), None)
         done.add(id(head))

@@ -144,7 +144,7 @@ def long_campaign(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]
     """One on two processes that has written its first rows, and where it writes them."""
     script, out = tmp_path / "campaign.py", tmp_path / "out"
     script.write_text(LONG)
-    command = [sys.executable, script, out]
+    command = [sys.executable, str(script), str(out)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as campaign:
         try:
 

@@ -15,7 +15,7 @@ from quorate.replica.replica import Effects, Input
 from quorate.sim.coverage.coverage import Coverage
 from quorate.sim.plan.plan import INVALID_REQUESTS, LEADER, ClientPlan, DiskPlan, FaultEvent, Plan
 from quorate.sim.run.run import checked, run_plan
-from quorate.sim.world.observable import SimulatedNode
+from quorate.sim.world.observable import ObservableWorld, SimulatedNode
 from quorate.sim.world.observer import Observer
 from quorate.sim.world.world import World
 
@@ -25,7 +25,8 @@ pytestmark = pytest.mark.interpreted
 class Looks(Observer):
     """The voters as the last leader has them at the end."""
 
-    def finished(self, world: World) -> None:
+    def finished(self, world: ObservableWorld) -> None:
+        assert isinstance(world, World)
         leader = world.leader()
         assert leader is not None
         self.voters = {voter.key.id: voter for voter in leader.core.voters.voters or ()}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from immutables import Map
 
+from narrow import as_any
 from quorate.base.ids import Uuid
 from quorate.controller.partition_index import PartitionIndex
 from quorate.metadata.image import NO_LEADER, Broker, Cluster, Image, Partition, Topic, Topics
@@ -131,7 +132,7 @@ def test_epochs_of_a_partition(later: dict[str, Any], check: str) -> None:
         newer = GOOD._replace(partition_epoch=9)
         assert refused((image(newer), 2), (image(GOOD._replace(leader_epoch=6)), 1)) == check
     elif "isr" not in later and "leader" not in later:
-        assert refused((image(GOOD), 2), (image(GOOD._replace(**earlier)), 1)) == check
+        assert refused((image(GOOD), 2), (image(GOOD._replace(**as_any(earlier))), 1)) == check
 
 
 @pytest.mark.parametrize(

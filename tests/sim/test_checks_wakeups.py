@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from narrow import as_any
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import LeaderAndEpoch
+from quorate.base.ids import Address, LeaderAndEpoch
 from quorate.raft.inputs import Received
 from quorate.raft.messages import AddVoterRequest, AddVoterResponse
 from quorate.raft.ready import Send
@@ -80,7 +81,7 @@ def sleeps_no_longer(found: Node, until: int, what: str) -> None:
 )
 def test_a_leader_that_sleeps_over_what_is_due(due: str, what: str) -> None:
     _, leader = leading()
-    leader.state.role = replace(A_LEADER, **{due: 700})
+    leader.state.role = replace(A_LEADER, **as_any({due: 700}))
     sleeps_no_longer(leader, 700, f"sleeps for 701 ms as leader; in 700 ms {what}")
 
 
@@ -202,9 +203,13 @@ def test_a_replica_without_a_timer() -> None:
 # -- what is left undone --------------------------------------------------------------------------
 LEFT = [
     (
-        {"sends": [Send(9, 2, ("host", 9093), AddVoterRequest("", key(1), (), 0, False), 0)]},
+        {
+            "sends": [
+                Send(9, 2, Address("host", 9093), AddVoterRequest("", key(1), (), 0, False), 0)
+            ]
+        },
         "AddVoterRequest(",
-    ),  # type: ignore[arg-type]
+    ),
     ({"answers": [Answer(7, AddVoterResponse(ErrorCode.NONE))]}, "AddVoterResponse("),
     ({"jobs": [Survey()]}, "Survey for its disk"),
     ({"outcomes": [Committed(7, 3, 4)]}, "Committed for 7"),
@@ -254,10 +259,10 @@ def looked_at(found: Node) -> None:
 )
 def test_a_replica_that_waits_too_long_for_a_leader(role: Role, most: int) -> None:
     name = "fetch_deadline" if isinstance(role, Follower) else "election_deadline"
-    looked_at(node(replace(role, **{name: most})))
-    looked_at(node(replace(role, **{name: most + 1}), is_voter=False))
+    looked_at(node(replace(role, **as_any({name: most}))))
+    looked_at(node(replace(role, **as_any({name: most + 1})), is_voter=False))
     with broken(PATIENCE, f"waits {most + 1} ms"):
-        looked_at(node(replace(role, **{name: most + 1})))
+        looked_at(node(replace(role, **as_any({name: most + 1}))))
 
 
 def test_a_successor_with_a_later_deadline() -> None:

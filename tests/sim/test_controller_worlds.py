@@ -55,7 +55,7 @@ class Committed(Observer):
 
     def __init__(self) -> None:
         self.writes: dict[type[Any], int] = {}
-        self.registered: set[int] = set()
+        self.controllers: set[int] = set()
 
     def node_stepped(
         self,
@@ -68,7 +68,7 @@ class Committed(Observer):
                 kind = type(response.request)
                 self.writes[kind] = self.writes.get(kind, 0) + 1
         assert process.controller is not None
-        self.registered |= set(process.controller.node.image.cluster.controllers)
+        self.controllers |= set(process.controller.node.image.cluster.controllers)
 
 
 def test_a_world_of_controllers_passes_every_check() -> None:
@@ -89,7 +89,7 @@ def test_a_world_of_controllers_passes_every_check() -> None:
         ElectLeadersRequest,
         UpdateFeaturesRequest,
     }
-    assert {1, 2, 3} < committed.registered  # those of clients, too
+    assert {1, 2, 3} < committed.controllers  # those of clients, too
 
 
 def test_a_world_of_controllers_follows_from_its_plan() -> None:

@@ -105,7 +105,7 @@ def operations(draw: st.DrawFn) -> ClientOp:
     kind = draw(st.sampled_from(["put", "get", "cas"]))
     begin = draw(st.integers(0, 12))
     end = begin + draw(st.integers(1, 6))
-    outcome = draw(st.sampled_from(["ok", "ok", "ok", "unknown", "refused"]))
+    outcome: OpOutcome = draw(st.sampled_from(["ok", "ok", "ok", "unknown", "refused"]))
     if kind == "get":
         return op("get", (begin, end), result=draw(st.none() | VALUES), outcome=outcome)
     if kind == "put":

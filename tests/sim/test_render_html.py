@@ -14,8 +14,8 @@ from quorate.sim.plan.plan import ClientPlan, FaultEvent, NetworkPlan, Plan
 from quorate.sim.plan.text import plan_text
 from quorate.sim.render.html import Picture
 from quorate.sim.run.run import WorldOutcome, checked, run_plan
+from quorate.sim.world.observable import ObservableWorld
 from quorate.sim.world.observer import Observer, ViolationError
-from quorate.sim.world.world import World
 
 PLAN = Plan(
     seed=11,
@@ -140,7 +140,7 @@ def test_rendering_does_not_change_a_run(drawn: tuple[WorldOutcome, str]) -> Non
 
 def test_a_world_in_which_nothing_happened_yet() -> None:
     class AtOnce(Observer):
-        def began(self, world: World) -> None:
+        def began(self, world: ObservableWorld) -> None:
             raise ViolationError("nothing", "at all")
 
     picture = Picture()

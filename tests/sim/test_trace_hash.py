@@ -87,6 +87,7 @@ def test_the_hash_of_writes_covers_their_bytes_and_values() -> None:
 
 
 def test_the_hash_of_a_medium_covers_names_and_bytes() -> None:
+    media: tuple[dict[str, bytes], ...]
     media = ({}, {"a": b"1"}, {"b": b"1"}, {"a": b"2"}, {"a": b"1", "b": b"2"})
     assert len(set(map(of_medium, media))) == len(media)
     assert of_medium({"b": b"2", "a": b"1"}) == of_medium({"a": b"1", "b": b"2"})

@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from interop.process import HOST, wait_for
+from narrow import not_none
 from quorate.spark.java import find_java_home
 from spark.jvm import QUICK_JVM
 
 PATIENCE: Final = 300.0
 """Seconds: a JVM on a machine that is busy with ten other things."""
-_SPARK: Final = Path(str(find_spec("pyspark").origin)).parent
+_SPARK: Final = Path(str(not_none(find_spec("pyspark")).origin)).parent
 _SCALA: Final = next((_SPARK / "jars").glob("spark-core_*")).name.split("_")[1].split("-")[0]
 _PAGE: Final = re.compile(r"WebUI to \S+, and started at http://\S+:(\d+)")
 _MASTER: Final = re.compile(r"Starting Spark master at (spark://\S+)")
@@ -252,7 +253,7 @@ _SESSION: list[Any] = []
 def _open(master: str, conf: dict[str, str]) -> None:
     from quorate.spark import session
 
-    spark = session("quorate-cluster-tests", master, **conf)
+    spark = session("quorate-cluster-tests", master, storage=None, **conf)
     spark.sparkContext.setLogLevel("ERROR")
     _SESSION.append(spark)
 

@@ -45,6 +45,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     found = session(
         "quorate-tests",
         "local[2]",
+        storage=None,
         **{
             "spark.driver.memory": "1536m",  # with half of it, a sixth of the time went into GC
             "spark.driver.bindAddress": "127.0.0.1",

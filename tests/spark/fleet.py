@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from unittest.mock import patch
 
 from metadata.samples import DATA
@@ -42,7 +43,7 @@ WAYS = {
     "parquet": [EVERYTHING],
 }
 """One part after another into a Delta warehouse, all at once into a Parquet one."""
-_FOUND = {}
+_FOUND: dict[Any, Any] = {}
 
 
 def warehouses(spark, folders):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from quorate.base.ids import OffsetAndEpoch
+from quorate.base.ids import OffsetAndEpoch, Uuid
 from quorate.formats.batch import encode_batch, encode_control_batch, iter_batches
 from quorate.formats.files import segment_name, snapshot_name
 from quorate.formats.meta_properties import MetaProperties, encode_meta_properties
@@ -22,7 +22,7 @@ START_MS = 1_800_000_000_000
 
 def topic(number: int) -> bytes:
     return encode_record(
-        TopicRecord(name=f"topic-{number}", topic_id=bytes([number % 250]) * 16), 0
+        TopicRecord(name=f"topic-{number}", topic_id=Uuid(bytes([number % 250]) * 16)), 0
     )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from metadata.samples import DATA
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.batch import encode_batch, encode_control_batch, iter_batches
+from quorate.formats.control import ControlRecord
 from quorate.formats.files import (
     encode_leader_epochs,
     encode_quorum_state,
@@ -53,13 +55,13 @@ def replaced(data: bytes, offset: int, make: Callable[..., bytes]) -> tuple[byte
     return before + make(old) + after, old.position
 
 
-def verdicts(*paths: Path, **words: object) -> dict[int, tuple[str, list]]:
+def verdicts(*paths: Path, **words: Any) -> dict[int, tuple[str, list[Any]]]:
     """By node: its state, and (check, severity, file, position) of its findings."""
     report = audit_here([str(path) for path in paths], **words)
     return by_node(report)
 
 
-def by_node(report: Report) -> dict[int, tuple[str, list]]:
+def by_node(report: Report) -> dict[int, tuple[str, list[Any]]]:
     return {
         one.node_id: (
             one.state,
@@ -80,7 +82,7 @@ def voters(*numbers: int) -> Voters:
     return Voters(tuple(Voter(key(number), (), 0, 1) for number in numbers))
 
 
-def control(offset: int, epoch: int, *records: object) -> bytes:
+def control(offset: int, epoch: int, *records: ControlRecord) -> bytes:
     return encode_control_batch(offset, epoch, START_MS, records)
 
 
@@ -97,7 +99,7 @@ def data(offset: int, epoch: int, count: int = 1, salt: int = 0) -> bytes:
 def replica(
     home: Path,
     node: int,
-    segments: dict[int, Sequence[bytes]],
+    segments: Mapping[int, Sequence[bytes]],
     *,
     epoch: int,
     leader: int = 1,
@@ -109,8 +111,8 @@ def replica(
     partition.mkdir(parents=True)
     for base, found in segments.items():
         (partition / segment_name(base)).write_bytes(b"".join(found))
-    for (offset, its_epoch), found in (snapshots or {}).items():
-        (partition / snapshot_name(OffsetAndEpoch(offset, its_epoch))).write_bytes(found)
+    for (offset, its_epoch), content in (snapshots or {}).items():
+        (partition / snapshot_name(OffsetAndEpoch(offset, its_epoch))).write_bytes(content)
     state = encode_quorum_state(ElectionState(epoch, leader, None), 1)
     (partition / "quorum-state").write_bytes(state)
     if epochs is not None:

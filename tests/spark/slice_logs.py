@@ -37,7 +37,7 @@ def fitting(records: Iterable[Any]) -> list[tuple[Any, Image]]:
     return found
 
 
-def steps(offset: int, record: Any, name: str | None) -> list[tuple[str, SliceStep]]:
+def steps(offset: int, record: Any, name: str | None) -> list[tuple[str | None, SliceStep]]:
     """A record as (group, step) for each slice that must hear it; group None means all."""
     version = type(record).schema.versions[1]
     kind = type(record).__name__

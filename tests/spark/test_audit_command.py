@@ -109,7 +109,7 @@ def test_an_archive_that_is_cut_off_has_a_verdict_and_the_others_are_audited(aud
     cluster = copy_of("e-truncated", tmp_path)
     archive = cluster / name
     format, _, packed = name.partition(".")[2].partition(".")
-    shutil.make_archive(cluster / "node2", f"{packed}{format}", cluster / "node2")
+    shutil.make_archive(str(cluster / "node2"), f"{packed}{format}", cluster / "node2")
     shutil.rmtree(cluster / "node2")
     archive.write_bytes(archive.read_bytes()[:3000])
     code, out, err = audit(cluster)
@@ -132,7 +132,7 @@ def test_an_archive_that_is_cut_off_has_a_verdict_and_the_others_are_audited(aud
 
 def test_a_side_file_that_cannot_be_unpacked_is_damage_of_its_replica(audit, tmp_path):
     cluster = copy_of("d-divergent", tmp_path)
-    archive = Path(shutil.make_archive(cluster / "node2", "zip", cluster / "node2"))
+    archive = Path(shutil.make_archive(str(cluster / "node2"), "zip", cluster / "node2"))
     shutil.rmtree(cluster / "node2")
     with zipfile.ZipFile(archive) as opened:
         names = [name for name in opened.namelist() if name.endswith("quorum-state")]

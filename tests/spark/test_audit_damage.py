@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from quorate.base.ids import ZERO_UUID, OffsetAndEpoch, Uuid, uuid_to_text
@@ -331,7 +333,7 @@ def three(home, **odd):
     """Three replicas of a log in three segments; the third is made with other words."""
     for node in (1, 2):
         replica(home, node, WHOLE, epoch=2, leader=2, epochs=[(1, 0), (2, 8)])
-    words = {"segments": WHOLE, "epoch": 2, "leader": 2} | odd
+    words: dict[str, Any] = {"segments": WHOLE, "epoch": 2, "leader": 2} | odd
     return replica(home, 3, words.pop("segments"), **words)
 
 

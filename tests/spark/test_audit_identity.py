@@ -120,6 +120,7 @@ def test_an_id_that_one_cluster_has_is_no_finding():
 
 
 def test_the_names_that_are_given_count():
+    given: tuple[tuple[str, tuple[str, ...]], ...]
     given = (("eu", (str(OUTSIDE / "compose-a"), str(OUTSIDE / "no-meta"))),)
     with pytest.raises(SourceError, match=r"cluster eu: .* have no common history"):
         audit_here([str(OUTSIDE)], clusters=given)

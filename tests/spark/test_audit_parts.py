@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from narrow import not_none
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey
 from quorate.spark.audit import segment_scan
 from quorate.spark.audit.committed import (
@@ -21,7 +23,7 @@ from quorate.spark.audit.committed import (
 from quorate.spark.audit.log_matching import blocks_differ, find_mismatch, first_of
 from quorate.spark.audit.model import EpochRange, Mismatch, ReplicaFiles
 from quorate.spark.audit.segment_scan import SegmentScanner
-from quorate.spark.files.scan import runs
+from quorate.spark.files.scan import BatchRun, runs
 from spark.replica_dirs import data, elected, key
 
 VOTERS = tuple(ReplicaKey(number) for number in (1, 2, 3))
@@ -89,7 +91,7 @@ def test_a_majority_holds_what_the_second_longest_of_three_holds():
 
 def test_observers_count_for_no_majority():
     group = [log(1, (1, 4)), log(2, (1, 4)), log(3, (1, 4)), log(11, (1, 9)), log(12, (1, 9))]
-    assert find_committed(group).end == 4
+    assert not_none(find_committed(group)).end == 4
 
 
 def test_a_voter_has_its_directory_id():
@@ -103,16 +105,16 @@ def test_a_voter_has_its_directory_id():
 def test_an_old_epoch_on_a_majority_is_not_committed_while_a_later_one_may_replace_it():
     """Figure 8 of the Raft paper."""
     group = [log(1, (1, 1), (2, 3)), log(2, (1, 1), (2, 3)), log(3, (1, 1), (3, 3))]
-    assert find_committed(group).end == 1
+    assert not_none(find_committed(group)).end == 1
     group[0].snapshots = (OffsetAndEpoch(3, 2),)
-    assert find_committed(group).end == 3, "a snapshot says that it was"
+    assert not_none(find_committed(group)).end == 3, "a snapshot says that it was"
 
 
 def test_two_majorities_are_reported():
     one, two = VOTERS, tuple(ReplicaKey(number) for number in (4, 5, 6))
     group = [log(n, (1, 5), (2, 9)) for n in (1, 2)]
     group += [log(n, (1, 5), (3, 9), voters=two) for n in (4, 5)]
-    found = find_committed(group)
+    found = not_none(find_committed(group))
     assert found.main.replica.node_id in (4, 5)
     assert set(found.contested_by) == {"node1", "node2"}
     assert found.voters == two
@@ -281,8 +283,9 @@ def test_digests_do_not_depend_on_how_runs_are_cut(counts, choice):
         offset += count
     whole = b"".join(batches)
     reader = SegmentScanner("path", "file", 0, None)
-    found = []
+    found: list[Any] = []
     for run in runs(lambda position, size: whole[position : position + size], len(whole)):
+        assert isinstance(run, BatchRun)
         cut = choice.draw(st.integers(0, len(run.starts)))
         for part in (run.part(slice(0, cut)), run.part(slice(cut, None))):
             found += reader.feed(part) if len(part.starts) else ()

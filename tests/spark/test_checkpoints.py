@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from metadata.samples import DATA
@@ -107,7 +109,7 @@ def test_a_run_is_repeated_when_another_job_commits_first():
         if len(tries) < 3:
             raise ConcurrentRunError("another run was quicker")
 
-    summaries = []
+    summaries: list[Any] = []
     retry_while_overtaken(run, summaries.append)
     assert (len(tries), len(summaries)) == (3, 2)
 
@@ -126,12 +128,12 @@ def test_one_warehouse_follows_clusters_one_after_the_other(spark, tmp_path, mon
     taken before that is counted.
     """
     warehouse = str(tmp_path / "warehouse")
-    overtaken = []
+    overtaken: list[str] = []
     commit = DeltaStore.commit
 
     def once_overtaken(store, plan):
         if plan.job == "state" and not overtaken:
-            overtaken.append(1)
+            overtaken.append(plan.job)
             raise ConcurrentRunError("another run was quicker")
         commit(store, plan)
 

@@ -71,9 +71,9 @@ def written(home: Path, table: str) -> set[Path]:
 
 def contents(store, table, *left_out):
     """Every row, without the columns that say which run wrote it and which copy of the log it came from."""
-    left_out = {"run", "file", *left_out}
+    unseen = {"run", "file", *left_out}
     return sorted(
-        json.dumps({k: v for k, v in row.items() if k not in left_out}, default=str)
+        json.dumps({k: v for k, v in row.items() if k not in unseen}, default=str)
         for row in rows_of(store, table)
     )
 

@@ -7,6 +7,7 @@ import shutil
 import tarfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from spark.test_plan import problems, read
 EVERY = ["compose-a", "compose-b", "no-meta"]
 
 
-def records(rows: list[dict]) -> Counter[str]:
+def records(rows: list[dict[str, Any]]) -> Counter[str]:
     return Counter(row["cluster_id"] for row in rows if row["problem"] is None)
 
 
@@ -41,7 +42,7 @@ def test_two_clusters_with_one_id_are_read_apart():
 @pytest.mark.parametrize("kind", ["tar", "tar.gz"])
 def test_so_are_clusters_in_archives(tmp_path, kind):
     for name in EVERY:
-        with tarfile.open(tmp_path / f"{name}.{kind}", f"w:{kind[4:]}") as out:
+        with tarfile.open(tmp_path / f"{name}.{kind}", "w:gz" if kind == "tar.gz" else "w") as out:
             out.add(OUTSIDE / name, name)
     rows = read(tmp_path)
     assert records(rows) == {A: 3 * 14, B: 20}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from formats.record_strategies import records, structs
 from formats.samples import BATCH_FILES, DUMPED_FILES, dump_of, short
-from quorate.base.ids import uuid_to_text
+from quorate.base.ids import Uuid, uuid_to_text
 from quorate.formats import bulk
 from quorate.formats.batch import encode_batch, encode_keyed_batch
 from quorate.formats.json_text import to_json, type_name
@@ -157,8 +157,8 @@ def test_tags_of_a_newer_kafka_are_passed_over_among_many():
 
 
 def test_key_facts_of_a_change_and_of_a_config():
-    change = PartitionChangeRecord(partition_id=4, topic_id=bytes(range(16)), isr=[1])
-    moved = PartitionChangeRecord(partition_id=4, topic_id=bytes(range(16)), leader=-1)
+    change = PartitionChangeRecord(partition_id=4, topic_id=Uuid(bytes(range(16))), isr=[1])
+    moved = PartitionChangeRecord(partition_id=4, topic_id=Uuid(bytes(range(16))), leader=-1)
     config = ConfigRecord(resource_type=2, resource_name="orders", name="a", value="b")
     part = ClientQuotaRecord.EntityData
     quota = ClientQuotaRecord(
@@ -167,7 +167,7 @@ def test_key_facts_of_a_change_and_of_a_config():
     quota.entity[1].entity_name = None
     found = [encode_record(record, 0) for record in (change, moved, config, quota)]
     one, two, three, four = rows_of(encode_batch(0, 1, START_MS, found))
-    assert (one["topic_id"], one["partition"]) == (uuid_to_text(bytes(range(16))), 4)
+    assert (one["topic_id"], one["partition"]) == (uuid_to_text(Uuid(bytes(range(16)))), 4)
     assert (one["leader"], two["leader"]) == (None, -1)
     assert (three["resource"], three["topic_name"]) == ("topic/orders", "orders")
     assert four["resource"] == "user/ann,client-id/<default>"

@@ -37,7 +37,8 @@ def test_doubled_history_is_found_and_derived_again(
     spark, pipeline, tmp_path, monkeypatch, quiet, job
 ):
     """The checks of a run are off, and another job does the same work before this one commits."""
-    home, commit, begun = str(tmp_path / "home"), DeltaStore.commit, []
+    home, commit = str(tmp_path / "home"), DeltaStore.commit
+    begun: list[str] = []
 
     def twice(store: DeltaStore, plan: RunPlan) -> None:
         if plan.job == job and not begun:

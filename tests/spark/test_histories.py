@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from metadata.samples import DATA, OUTSIDE
+from narrow import not_none
 from quorate.base.ids import OffsetAndEpoch
 from quorate.spark.files.archives import FileReaders
 from quorate.spark.files.evidence import evidence_of
@@ -40,7 +42,7 @@ def line(*epochs: tuple[int, int], salt: int = 0, start: int = 0) -> list[BatchM
     return found
 
 
-def log(path: str, marks: list[BatchMark], **fields: object) -> LogEvidence:
+def log(path: str, marks: list[BatchMark], **fields: Any) -> LogEvidence:
     def marks_from(offset: int) -> list[BatchMark]:
         return [mark for mark in marks if mark.offset >= offset][:4]
 
@@ -214,7 +216,7 @@ def test_histories_agree_with_the_reference_model(fleet):
 
 def read(*paths: Path) -> list[LogEvidence]:
     with FileReaders() as readers:
-        files = {}
+        files: dict[str, Any] = {}
         for path in paths:
             files |= list_files(str(path))[1]
         found = evidence_of(log_directories(files, readers.read_small)[0], readers)
@@ -257,4 +259,4 @@ def test_the_files_of_a_log_give_its_evidence(tmp_path, monkeypatch):
     assert (c.start, c.first) == (0, a.marks_from(1)[0]), "a damaged first batch"
     assert (s.start, s.first, s.snapshots) == (None, None, (OffsetAndEpoch(10, 1),))
     assert len(histories([a, b, c, s])) == 1
-    assert a.first.time_ms == START_MS
+    assert not_none(a.first).time_ms == START_MS

@@ -9,6 +9,7 @@ import shutil
 import tarfile
 import urllib.request
 from dataclasses import dataclass
+from typing import Literal
 
 import pytest
 from pyarrow import fs
@@ -138,7 +139,8 @@ def s3():
         for bucket in ("logs", "tables"):
             system.create_dir(bucket)
         fs.copy_files(str(SAMPLE), "logs/fleet/node1", destination_filesystem=system)
-        for name, mode in (("node1.tar", "w|"), ("node1.tar.gz", "w|gz")):
+        modes: dict[str, Literal["w|", "w|gz"]] = {"node1.tar": "w|", "node1.tar.gz": "w|gz"}
+        for name, mode in modes.items():
             with (
                 system.open_output_stream(f"logs/{name}", compression=None) as out,
                 tarfile.open(fileobj=out, mode=mode) as packed,
@@ -217,7 +219,7 @@ def test_a_warehouse_in_s3(spark, s3, tmp_path):
             texts = [sorted(map(str, _plain(rows_of(one, table)))) for one in (store, here)]
             assert texts[0] == texts[1], table
         question = f"SELECT count(*) AS n FROM partitions_now WHERE cluster_id = '{DYNAMIC}'"
-        answers = [history(spark, one.root, question).first()[0] for one in (store, here)]
+        answers = [history(spark, one.root, question).collect()[0][0] for one in (store, here)]
         assert answers[0] == answers[1] > 0
         assert compact_warehouse(spark, home, keep_hours=0).deleted >= 0
     finally:

@@ -10,7 +10,7 @@ import json
 
 import pytest
 
-from quorate.base.ids import OffsetAndEpoch
+from quorate.base.ids import OffsetAndEpoch, Uuid
 from quorate.formats import records as r
 from quorate.formats.batch import encode_batch
 from quorate.formats.records import encode_record
@@ -24,7 +24,7 @@ from spark.fleet import rows_of
 from spark.logs import NO_OP, START_MS, log_directory
 from spark.replica_dirs import elected, replica, verdicts
 
-GONE, KEPT = (bytes([number]) * 16 for number in (7, 8))
+GONE, KEPT = (Uuid(bytes([number]) * 16) for number in (7, 8))
 
 
 def topic(name, id):

@@ -203,6 +203,7 @@ def test_a_signal_ends_a_job_quietly(tmp_path, moment, number):
     command = [sys.executable, "-m", "quorate", "pipeline", "ingest", *places("d-divergent")]
     command += ["-w", str(tmp_path / "home"), "--master", "local[1]"]
     job = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert job.stderr is not None
     said = job.stderr.readline()
     while moment not in said:
         assert job.poll() is None, said

@@ -24,6 +24,8 @@ from pyspark.sql.datasource import (
 )
 
 from formats.samples import DATA
+from narrow import not_none
+from quorate.base.ids import Uuid
 from quorate.formats.batch import encode_batch
 from quorate.formats.files import encode_partition_metadata, segment_name
 from quorate.spark.audit.replicas import find_replicas
@@ -44,7 +46,7 @@ def plan(*paths: Path | str, filters=(), **options: str) -> list[ReadPartition]:
     return partitions(parse_options({"paths": f'["{joined}"]', **options}), filters)
 
 
-def read(*paths: Path | str, filters=(), **options: str) -> list[dict]:
+def read(*paths: Path | str, filters=(), **options: str) -> list[dict[str, Any]]:
     joined = '", "'.join(map(str, paths))
     parsed = parse_options({"paths": f'["{joined}"]', **options})
     return [
@@ -55,7 +57,7 @@ def read(*paths: Path | str, filters=(), **options: str) -> list[dict]:
     ]
 
 
-def problems(rows: list[dict]) -> list[str]:
+def problems(rows: list[dict[str, Any]]) -> list[str]:
     return [row["problem"] for row in rows if row["problem"]]
 
 
@@ -138,8 +140,7 @@ def packed(home: Path, archive: Path, how: int = zipfile.ZIP_DEFLATED) -> Path:
             for path in sorted(home.rglob("*")):
                 out.write(path, path.relative_to(home))
     else:
-        mode = "w:gz" if archive.name.endswith("gz") else "w"
-        with tarfile.open(archive, mode) as out:
+        with tarfile.open(archive, "w:gz" if archive.name.endswith("gz") else "w") as out:
             out.add(home, ".")
     return archive
 
@@ -265,9 +266,12 @@ def test_a_member_is_opened_once_however_long_it_is(tmp_path: Path, monkeypatch)
         out.writestr("x", bytes(range(256)) * 256)
     opened = []
     plain = zipfile.ZipFile.open
-    monkeypatch.setattr(
-        zipfile.ZipFile, "open", lambda self, *args: opened.append(args) or plain(self, *args)
-    )
+
+    def noted(self, *args):
+        opened.append(args)
+        return plain(self, *args)
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", noted)
     (file,) = archive_members(list_files(str(tmp_path / "a.zip"))[1].popitem()[1]).values()
     with FileReaders() as readers:
         read_part = readers.reader(file)
@@ -345,7 +349,7 @@ def test_of_a_damaged_tar_the_members_before_the_damage_are_kept(
     home, _ = two_segments
     other = shutil.copytree(home, tmp_path / "node2")
     (tmp_path / "all").mkdir()
-    with tarfile.open(tmp_path / "all" / name, f"w:{name.partition('.tar')[2].lstrip('.')}") as out:
+    with tarfile.open(tmp_path / "all" / name, "w:gz" if name.endswith("gz") else "w") as out:
         out.add(home, "node1")
         whole = out.offset
         pad = tarfile.TarInfo("pad")
@@ -374,7 +378,7 @@ def test_the_whole_batches_of_a_truncated_member_are_read(tmp_path: Path, name: 
     log = DATA / "a-first/node1/__cluster_metadata-0/00000000000000000000.log"
     meta = DATA / "a-first/node1/meta.properties"
     archive = tmp_path / name
-    with tarfile.open(archive, f"w:{name.partition('.tar')[2].lstrip('.')}") as out:
+    with tarfile.open(archive, "w:gz" if name.endswith("gz") else "w") as out:
         out.add(meta, "meta.properties")
         out.add(log, f"__cluster_metadata-0/{log.name}")
     sound = read(archive)
@@ -544,7 +548,7 @@ def test_a_nested_archive_is_reported(two_segments, tmp_path: Path, name: str, o
     good = [row for row in rows if not row["problem"]]
     assert [row["record"] for row in good] == [row["record"] for row in read(home)]
     (found,) = [one for one in find_replicas([str(outer)]) if one.problem is not None]
-    assert found.problem.what == problem
+    assert not_none(found.problem).what == problem
     with pytest.raises(SourceError, match=r"old/inner\.tar: an archive in an archive"):
         read(outer, failFast="true", **options)
 
@@ -590,7 +594,7 @@ def test_two_asterisks_stand_for_any_depth(tmp_path: Path):
 # Filters
 
 
-def pieces_of(found: list[ReadPartition]) -> list:
+def pieces_of(found: list[ReadPartition]) -> list[Any]:
     return [file_range for partition in found for file_range in partition.ranges]
 
 
@@ -711,7 +715,7 @@ def test_a_directory_of_another_topic_is_refused(tmp_path: Path):
     (orders / segment_name(0)).write_bytes(b"".join(batches()))
     with pytest.raises(SourceError, match=r"orders-3: a directory of the topic orders, not a"):
         plan(tmp_path)
-    (orders / "partition.metadata").write_bytes(encode_partition_metadata(bytes([9]) * 16))
+    (orders / "partition.metadata").write_bytes(encode_partition_metadata(Uuid(bytes([9]) * 16)))
     with pytest.raises(SourceError, match=r"of the topic CQkJCQkJCQkJCQkJCQkJCQ, not a"):
         plan(orders)
 
@@ -727,7 +731,7 @@ def test_another_topic_beside_the_log_is_passed_over(two_segments):
 
 def test_a_partition_directory_with_another_topics_id_is_refused(two_segments):
     partition = two_segments[0] / "__cluster_metadata-0"
-    (partition / "partition.metadata").write_bytes(encode_partition_metadata(bytes([9]) * 16))
+    (partition / "partition.metadata").write_bytes(encode_partition_metadata(Uuid(bytes([9]) * 16)))
     with pytest.raises(SourceError, match=r"of the topic CQkJCQkJCQkJCQkJCQkJCQ, not a"):
         plan(two_segments[0])
 

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -169,8 +170,8 @@ def runs_later(home: Path) -> None:
     week_later(home)
 
 
-def log_file(store: DeltaStore, run: int, *ranges: tuple[int, int, int]) -> DataFile:
-    """A file of a cluster's log: (epoch, first offset, end) of its records."""
+def log_file(store: DeltaStore, run: int, *ranges: tuple[int, int, int]) -> DataFile | None:
+    """A file of a cluster's log: (epoch, first offset, end) of its records; None for no record."""
     writer = TableWriter(store.root, "log", f"a/{file_name('00000000', run)}")
     for epoch, start, end in ranges:
         for offset in range(start, end):
@@ -182,7 +183,7 @@ def log_of_six_runs(store: DeltaStore) -> None:
     """Records, a tail that is replaced, more records, and some joined files."""
     taken = [((1, 0, 10),), ((1, 10, 20), (2, 20, 25)), ((2, 20, 22),), ((3, 22, 30),), (), ()]
     spans = [EpochSpan(1, 0, 20), EpochSpan(2, 20, 22), EpochSpan(3, 22, 30)]
-    files = []
+    files: list[Any] = []
     for number, ranges in enumerate(taken, 1):
         plan = RunPlan(store.next_run(), "test")
         if number == 3:  # the tail of epoch 2 goes
@@ -268,6 +269,7 @@ def test_bounds_that_are_no_json_are_removed_from_a_commit(tmp_path):
     writer = TableWriter(store.root, "quotas", f"current/a/{file_name('00000', 1)}")
     writer.add(("a", "{}", "request_percentage", math.inf, 1, None, 1000, None, True, False))
     file = writer.close()
+    assert file is not None
     bounds = {"value": math.inf}
     stats = {"numRecords": 1, "minValues": bounds, "maxValues": bounds, "nullCount": {}}
     plan.add(replace(file, stats=json.dumps(stats)))

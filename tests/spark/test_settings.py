@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
+from narrow import not_none
 from quorate.spark.frame import read_metadata
 from quorate.spark.history.job import _JSON, history, json_rows
 from quorate.spark.history.timetravel import state_at
@@ -71,7 +72,7 @@ def test_every_question_has_the_same_answer(both):
     for session, home in both:
         register_views(session, open_store(home))
         answers.append({name: sorted(json_rows(session.table(name))) for name in VIEWS})
-        asked = {name: [] for name in VIEWS}
+        asked: dict[str, list[str]] = {name: [] for name in VIEWS}
         for row in history(session, home, every).collect():
             asked[row["view"]].append(row["text"])
         answers.append({name: sorted(rows) for name, rows in asked.items()})
@@ -100,9 +101,9 @@ def test_sql_means_the_same(both):
 
 def test_a_question_leaves_their_views_alone(theirs, both):
     theirs.createDataFrame([(1,)], "mine int").createOrReplaceTempView("log")
-    assert history(theirs, both[1][1], "SELECT count(*) AS n FROM log").first().n > 100
+    assert history(theirs, both[1][1], "SELECT count(*) AS n FROM log").collect()[0].n > 100
     assert theirs.table("log").columns == ["mine"]
-    assert SparkSession.getActiveSession()._jsparkSession.equals(theirs._jsparkSession)
+    assert not_none(SparkSession.getActiveSession())._jsparkSession.equals(theirs._jsparkSession)
     theirs.catalog.dropTempView("log")
 
 

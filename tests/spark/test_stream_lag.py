@@ -47,7 +47,8 @@ def test_the_delay_is_the_age_of_the_oldest_unread_record():
 
 
 def test_the_job_reports_each_batch_that_is_behind_once():
-    said, now = [], [0.0]
+    said: list[str] = []
+    now = [0.0]
     watch = LagWatch(said.append, LagMeter(lambda: now[0]))
     watch.look(None)
     for number, read in ((0, 5), (0, 5), (1, 8), (2, 9)):
@@ -69,6 +70,7 @@ def test_the_newest_offset_is_asked_again_after_a_batch(tmp_path: Path):
     segment = home / f"__cluster_metadata-0/{0:020}.log"
     segment.write_bytes(b"".join(log))
     found = stream.reader.reportLatestOffset()
+    assert found is not None
     assert stream.end("cluster-a") == end < found["cluster-a"]["offset"]
     segment.unlink()  # what is wrong is for the next batch to say
     assert stream.reader.reportLatestOffset() == found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
@@ -72,7 +73,7 @@ def test_the_quorum_does_not_count_the_reader(quorum):
 def test_admission_control_keeps_to_the_limit(quorum):
     alive(quorum).write(20)
     stream = Stream(bootstrap=quorum.bootstrap, maxOffsetsPerPartition=3)
-    sizes = []
+    sizes: list[int] = []
     while stream.step(7):
         sizes.append(len(stream.rows) - sum(sizes))
         assert sizes[-1] <= 7
@@ -86,6 +87,7 @@ def test_parts_of_a_batch_are_cut_by_offset_and_read_alone(quorum):
     alive(quorum).write(20)
     stream = Stream(bootstrap=quorum.bootstrap, maxOffsetsPerPartition=5)
     assert stream.plan()
+    assert stream.planned is not None
     parts = stream.reader.partitions(*stream.planned)
     assert len(parts) >= 4
     cut = [(part.start, part.end.offset) for part in parts]  # type: ignore[attr-defined]
@@ -98,7 +100,8 @@ def test_parts_of_a_batch_are_cut_by_offset_and_read_alone(quorum):
 def test_restarts_and_killed_leaders_lose_nothing_and_double_nothing(quorum, seed):
     chance = random.Random(seed)
     stream = Stream(bootstrap=quorum.bootstrap, maxOffsetsPerPartition=9)
-    caught_up(alive(quorum) and stream, quorum)
+    alive(quorum)
+    caught_up(stream, quorum)
     for round_ in range(6):
         alive(quorum).write(chance.randrange(1, 8))
         match chance.randrange(4):
@@ -140,7 +143,7 @@ def test_one_silent_cluster_does_not_delay_the_others(quorum):
 
 @pytest.mark.parametrize("once", [True, False])
 def test_a_silent_cluster_is_waited_for_when_asked(quorum, once):
-    words = {
+    words: dict[str, Any] = {
         "bootstrap.controllers.here": alive(quorum).bootstrap,
         "bootstrap.controllers.gone": f"127.0.0.1:{free_port()}",
         "timeoutMs": 1,
@@ -165,7 +168,9 @@ def test_available_now_ends_at_what_was_committed_then(quorum):
     alive(quorum).write(10)
     stream = Stream(bootstrap=quorum.bootstrap)
     stream.reader.prepareForTriggerAvailableNow()
-    target = stream.reader.reportLatestOffset()[quorum.cluster_id]["offset"]
+    latest = stream.reader.reportLatestOffset()
+    assert latest is not None
+    target = latest[quorum.cluster_id]["offset"]
     quorum.write(10)
     while stream.step(6):
         pass
@@ -197,6 +202,7 @@ def test_latest_begins_where_the_log_ends_now(quorum):
 def test_a_log_that_diverged_from_what_was_read_is_an_error(quorum):
     stream = Stream(bootstrap=quorum.bootstrap)
     caught_up(stream, alive(quorum))
+    assert stream.offsets is not None
     at = stream.offsets[quorum.cluster_id]
     stream.offsets = {quorum.cluster_id: {"offset": at["offset"] + 1000, "epoch": at["epoch"]}}
     stream.restart()
@@ -310,6 +316,7 @@ def test_a_log_that_is_cleaned_while_a_batch_is_cut_is_taken_whole(cleaning, mon
     stream = Stream(bootstrap=cleaning.bootstrap)
     monkeypatch.setattr(LiveFeed, "epoch_below", lambda self, offset: None)
     assert stream.plan(ReadMaxRows(5))
+    assert stream.planned is not None
     end = stream.planned[1][cleaning.cluster_id]["offset"]
     stream.finish()
     assert stream.offset_list == list(range(end)) and end > 5

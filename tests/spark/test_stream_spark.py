@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -202,7 +203,7 @@ def test_a_cluster_that_is_silent_at_the_end_of_a_job_is_reported(spark, quorum,
             node.start()
 
     node.kill()
-    words = {"table_format": "parquet", "every_s": 0.5}
+    words: dict[str, Any] = {"table_format": "parquet", "every_s": 0.5}
     summary = follow_clusters(
         spark,
         both(quorum, other),

@@ -7,6 +7,7 @@ import math
 
 import pytest
 
+from quorate.base.ids import Uuid
 from quorate.metadata.image import Partition
 from quorate.spark.tables.events import change_events, facts_json, leader_cause
 from quorate.spark.tables.kinds import PARTITIONS, QUOTAS, TopicPartition
@@ -41,7 +42,9 @@ def test_facts_are_json_whatever_a_quota_is(value, shown):
 def test_an_isr_shrinks_or_expands_only_without_other_changes(before, after, name):
     topic = bytes(range(16))
     was, now = (
-        TopicPartition("orders", Partition((1, 2, 3), (bytes(16),) * 3, isr, (), (), 1, 0, 5, 7))
+        TopicPartition(
+            "orders", Partition((1, 2, 3), (Uuid(bytes(16)),) * 3, isr, (), (), 1, 0, 5, 7)
+        )
         for isr in (before, after)
     )
     [event] = change_events(ThingChange(PARTITIONS, (topic, 0), was, now))
@@ -65,7 +68,9 @@ def test_an_isr_shrinks_or_expands_only_without_other_changes(before, after, nam
 def test_an_election_is_unclean_each_time_that_a_replica_out_of_sync_leads(before, after, cause):
     """Kafka writes the recovery state only when it changes: not of the second one in a row."""
     was, now = (
-        Partition((1, 2, 3), (bytes(16),) * 3, isr, (), (), leader, recovery, epoch, epoch, elr)
+        Partition(
+            (1, 2, 3), (Uuid(bytes(16)),) * 3, isr, (), (), leader, recovery, epoch, epoch, elr
+        )
         for epoch, (leader, isr, elr, recovery) in enumerate((before, after))
     )
     assert leader_cause(was, now) == cause

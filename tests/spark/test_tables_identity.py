@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from narrow import as_any
 from quorate.base.ids import OffsetAndEpoch
 from quorate.spark.files.histories import BatchMark, LogEvidence, histories, named
 from quorate.spark.files.naming import ClusterName, NamedHistory
@@ -25,10 +28,10 @@ def spans(marks: list[BatchMark], *, crcs: bool = True) -> tuple[EpochSpan, ...]
         end = {"end": mark.offset + 1, "last_time": mark.time_ms * 1000}
         found[-1] = found[-1]._replace(**end, last_crc=mark.crc)
     without = {"first_crc": None, "last_crc": None}
-    return tuple(found if crcs else (span._replace(**without) for span in found))
+    return tuple(found if crcs else (span._replace(**as_any(without)) for span in found))
 
 
-def known(name: str, marks: list[BatchMark], unproven: tuple = (), **words: bool):
+def known(name: str, marks: list[BatchMark], unproven: tuple[Any, ...] = (), **words: bool):
     return ClusterProgress(name, spans(marks, **words), unproven=unproven)
 
 

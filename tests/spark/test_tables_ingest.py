@@ -6,12 +6,14 @@ import json
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
 from metadata.samples import DATA
+from narrow import not_none
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats import records as r
 from quorate.formats.batch import (
@@ -76,7 +78,7 @@ def data_records(log):
 
 
 def state_of(store, cluster, offset):
-    found = {}
+    found: dict[str, Any] = {}
     for kind in IMAGE_KINDS:
         found[kind.name] = {}
         for row in rows_of(store, kind.name):
@@ -249,7 +251,7 @@ def test_what_another_job_overtakes_is_done_again(spark, tmp_path, monkeypatch):
 
     quiet = take(spark, tmp_path / "quiet", ["a-first"])
     monkeypatch.setattr(DeltaStore, "commit", once_overtaken)
-    heard = []
+    heard: list[str] = []
     summary = take(spark, tmp_path / "busy", ["a-first"], notify=heard.append)
     assert overtaken == ["bronze", "state"]
     assert len([line for line in heard if "looking again" in line]) == 2
@@ -270,7 +272,9 @@ def test_a_log_that_lost_its_beginning_waits_for_a_snapshot(spark, tmp_path, mon
     summary = ingest(spark, [str(part)], home)
     one = summary.clusters[DYNAMIC]
     assert summary.bad and one.records > 0 and one.applied_end_offset is None
-    assert one.problem.startswith("offsets 0 to 227 are missing: ingest the part of the log")
+    assert not_none(one.problem).startswith(
+        "offsets 0 to 227 are missing: ingest the part of the log"
+    )
     aside.rename(snapshot)
     summary = ingest(spark, [str(part)], home)
     one = summary.clusters[DYNAMIC]

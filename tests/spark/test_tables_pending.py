@@ -5,9 +5,11 @@ The state must be what a replay gives, in whatever order the parts of a log come
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from quorate.base.ids import OffsetAndEpoch
+from quorate.base.ids import OffsetAndEpoch, Uuid
 from quorate.formats import records as r
 from quorate.formats.batch import encode_batch, encode_control_batch
 from quorate.formats.records import encode_record
@@ -18,8 +20,8 @@ from quorate.spark.tables.warehouse import open_store
 from spark.fleet import rows_of
 from spark.logs import NO_OP, START_MS, log_directory
 
-DOOMED = bytes([7]) * 16
-RETENTION = {"resource_type": 2, "resource_name": "doomed", "name": "retention.ms"}
+DOOMED = Uuid(bytes([7]) * 16)
+RETENTION: dict[str, Any] = {"resource_type": 2, "resource_name": "doomed", "name": "retention.ms"}
 
 
 def batch(offset, *records):

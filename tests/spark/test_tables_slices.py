@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,18 +13,21 @@ from hypothesis import strategies as st
 from metadata.image_model import MARKS
 from metadata.image_strategies import any_records, calm
 from metadata.test_image_model import FURNITURE
+from narrow import not_none
+from quorate.base.ids import Uuid
 from quorate.formats import records as r
 from quorate.spark.tables.kinds import HIDDEN
 from spark.slice_logs import Slices, contents, fitting, steps
 from time_budget import examples, one_in
 
-NOWHERE = bytes(15) + bytes([9])
+NOWHERE = Uuid(bytes(15) + bytes([9]))
 plain_records = any_records.filter(lambda it: not isinstance(it, MARKS))
 
 
 def feed_all(slices, found, cuts=(), growth=(), start=0):
     """The log in several runs, cut at these records; the slices grow with each."""
-    names, batch, grown = {}, [], list(growth)
+    names: dict[Any, str] = {}
+    batch, grown = [], list(growth)
     for offset, (record, _) in enumerate(found):
         if offset < start:
             if isinstance(record, r.TopicRecord):
@@ -86,7 +90,7 @@ def test_it_is_the_same_after_going_back_and_on_again(records, cuts, growth, bac
 def test_what_ended_when_there_were_fewer_slices_holds_again_where_it_belongs(
     tmp_path, growth, back
 ):
-    topics = [bytes([n]) * 16 for n in range(1, 21)]
+    topics = [Uuid(bytes([n]) * 16) for n in range(1, 21)]
     born = [
         record
         for n, id in enumerate(topics)
@@ -98,7 +102,7 @@ def test_what_ended_when_there_were_fewer_slices_holds_again_where_it_belongs(
         )
     ]
     changed = [r.PartitionChangeRecord(topic_id=id, leader=2, isr=[2]) for id in topics] * 2
-    late = [r.TopicRecord(name="late", topic_id=bytes([99]) * 16)]
+    late = [r.TopicRecord(name="late", topic_id=Uuid(bytes([99]) * 16))]
     found = fitting([*born, *changed, *late])
     work = Slices(tmp_path)
     feed_all(work, found, {39, 79}, growth)
@@ -116,13 +120,13 @@ def test_what_ended_when_there_were_fewer_slices_holds_again_where_it_belongs(
 def test_a_record_that_does_not_fit_is_quarantined_and_changes_nothing(tmp_path, slices):
     work = Slices(tmp_path)
     work.slices = slices
-    stray = r.PartitionChangeRecord(partition_id=7, topic_id=bytes([9]) * 16, leader=1)
+    stray = r.PartitionChangeRecord(partition_id=7, topic_id=Uuid(bytes([9]) * 16), leader=1)
     found = [*fitting(FURNITURE), (stray, None)]
     feed_all(work, found)
     [row] = work.rows("quarantine")
     assert row["reason"] == "misfit" and row["offset"] == len(FURNITURE)
     assert "has no partition 7" in row["problem"]
-    assert work.at(len(found)) == contents(found[-2][1])
+    assert work.at(len(found)) == contents(not_none(found[-2][1]))
 
 
 def test_a_hidden_value_that_is_set_again_is_a_version_of_its_own(tmp_path):

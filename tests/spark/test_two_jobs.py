@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -273,7 +274,7 @@ def test_a_commit_whose_answer_is_lost_counts(tmp_path, monkeypatch):
 
     store, write = DeltaStore(str(tmp_path / "home")), deltalake.write_deltalake
 
-    def lost(*args: object, **words: object) -> None:
+    def lost(*args: Any, **words: Any) -> None:
         write(*args, **words)
         raise OSError("connection reset")
 
@@ -330,13 +331,14 @@ def rows_by_table(store: TableStore, cluster: str = DYNAMIC) -> dict[str, list[s
     ],
 )
 def test_real_jobs_between_the_commits_of_an_ingest(spark, tmp_path, monkeypatch, other, quiet):
-    home, commit, seen, busy = str(tmp_path / "home"), DeltaStore.commit, [], []
+    home, commit, seen = str(tmp_path / "home"), DeltaStore.commit, []
+    busy: list[str] = []
 
     def between(store: DeltaStore, plan: RunPlan) -> None:
         if not busy and (plan.job, other) not in seen:
             seen.append((plan.job, other))
             if plan.job != "bronze" or not other.startswith(("compact", "repair")):
-                busy.append(True)  # these need a warehouse
+                busy.append(other)  # these need a warehouse
                 OTHER_JOBS[other](spark, home)
                 busy.clear()
         commit(store, plan)

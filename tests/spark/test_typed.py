@@ -18,6 +18,7 @@ from pyspark.sql import functions as f
 
 from formats.record_strategies import records, structs
 from formats.samples import DATA
+from quorate.base.ids import Uuid
 from quorate.formats.batch import encode_batch
 from quorate.formats.errors import FormatError
 from quorate.formats.records import (
@@ -57,11 +58,13 @@ VERSIONS = [
 ]
 
 
-def view_rows(cls: type[Message], data: bytes, columns: list[str] | None = None) -> list[dict]:
+def view_rows(
+    cls: type[Message], data: bytes, columns: list[str] | None = None
+) -> list[dict[str, Any]]:
     return decoded(ViewDecoder(cls, columns or view_type(cls).names), data)
 
 
-def decoded(decoder: ViewDecoder, data: bytes) -> list[dict]:
+def decoded(decoder: ViewDecoder, data: bytes) -> list[dict[str, Any]]:
     found = runs(lambda position, size: data[position : position + size], len(data))
     batches = decoded_batches(decoder, Origin("c", 1, "a.log", 0), found)
     return [row for batch in batches for row in batch.to_pylist()]
@@ -133,8 +136,8 @@ def every_type(tmp_path_factory: pytest.TempPathFactory) -> Path:
     feature = RegisterBrokerRecord.BrokerFeature(name="f", max_supported_version=3)
     end = RegisterBrokerRecord.BrokerEndpoint(name="A", host="h", port=65535, security_protocol=2)
     full = [
-        (RegisterBrokerRecord(end_points=[end], features=[feature], log_dirs=[bytes(16)]), 4),
-        (PartitionChangeRecord(isr=[1, 2], leader=1, directories=[bytes(range(16))]), 2),
+        (RegisterBrokerRecord(end_points=[end], features=[feature], log_dirs=[Uuid(bytes(16))]), 4),
+        (PartitionChangeRecord(isr=[1, 2], leader=1, directories=[Uuid(bytes(range(16)))]), 2),
         (BrokerRegistrationChangeRecord(broker_id=3, fenced=-1), 3),
     ]
     values += [encode_record(*pair) for pair in full]

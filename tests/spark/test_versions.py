@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ LEVELS = {"3.9": 21, "4.0": 25, "4.1": 27}
 FOLDERS = [VERSIONS / release for release in LEVELS]
 
 
-def dumped(folder: Path) -> list[dict]:
+def dumped(folder: Path) -> list[dict[str, Any]]:
     (text,) = folder.glob("*.log.dump.txt")
     return dumped_by_kafka(text.read_text())
 

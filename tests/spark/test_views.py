@@ -6,6 +6,7 @@ import itertools
 import json
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -50,7 +51,12 @@ def test_current_rows_are_of_the_same_run_as_the_history(spark, fleet, monkeypat
     listed = []
     version = fleet.version()
     files = version.files
-    monkeypatch.setattr(version, "files", lambda table: [listed.append(table), files(table)][1])
+
+    def files_of(table):
+        listed.append(table)
+        return files(table)
+
+    monkeypatch.setattr(version, "files", files_of)
     monkeypatch.setattr(fleet, "version", lambda: version)
     register_views(spark, fleet)
     assert sorted(listed) == sorted(TABLES)
@@ -444,15 +450,20 @@ def test_the_state_at_an_instant_is_that_at_its_offset(spark, fleet, monkeypatch
         got = dict(thing(kind, row.asDict(recursive=True)) for row in rows)
         assert got == wanted[kind.name]
     asked = []
-    monkeypatch.setattr(timetravel, "load_progress", lambda s: asked.append(s) or load_progress(s))
-    rows = state_at(spark, fleet, kind.name, DYNAMIC, instant=instant)
-    assert dict(thing(kind, row.asDict(recursive=True)) for row in rows.collect()) == got  # type: ignore[attr-defined]
+
+    def noted(version):
+        asked.append(version)
+        return load_progress(version)
+
+    monkeypatch.setattr(timetravel, "load_progress", noted)
+    rows = state_at(spark, fleet, kind.name, DYNAMIC, instant=instant).collect()
+    assert dict(thing(kind, row.asDict(recursive=True)) for row in rows) == got
     assert [version.store for version in asked] == [fleet]
 
 
 def test_unknown_states_are_refused(spark, fleet):
     before = datetime(2020, 1, 1, tzinfo=UTC)
-    for words, message in [
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"kind": "moods", "cluster_id": DYNAMIC}, "there is no kind 'moods'"),
         ({"kind": "topics", "cluster_id": "nobody"}, "it has no state of cluster"),
         ({"kind": "topics", "cluster_id": DYNAMIC, "offset": 10_000}, "is not applied yet"),
@@ -461,7 +472,8 @@ def test_unknown_states_are_refused(spark, fleet):
             {"kind": "topics", "cluster_id": DYNAMIC, "instant": before, "offset": 1},
             "not both",
         ),
-    ]:
+    ]
+    for words, message in wrong:
         with pytest.raises(UnknownStateError, match=message):
             state_at(spark, fleet, **words)
 
@@ -479,12 +491,13 @@ def test_history_accepts_a_view_or_a_query(spark, fleet, tmp_path, monkeypatch):
     assert history(spark, fleet.root, "brokers_now", where=where).count() in (0, 1)
     # the session has them too, and making them takes longer than an answer
     monkeypatch.setattr("quorate.spark.history.job.register_views", lambda *_: list(NAMES))
-    assert history(spark, fleet.root, "SELECT count(*) AS n FROM log").first().n > 300
+    assert history(spark, fleet.root, "SELECT count(*) AS n FROM log").collect()[0].n > 300
     answer = narrow(history(spark, fleet.root, "brokers_now"), DYNAMIC, None, "broker_id DESC")
     ids = [(row.cluster_id, row.broker_id) for row in answer.collect()]
     assert ids and ids == sorted(((DYNAMIC, number) for _, number in ids), reverse=True)
     few = history(spark, fleet.root, "SELECT * FROM log", where="offset < 3")
-    assert few.agg({"offset": "max"}).first()[0] == 2
+    [most] = few.agg({"offset": "max"}).collect()
+    assert most[0] == 2
     with pytest.raises(
         UnknownQuestionError, match="there is no 'leader_timelin'; the questions are leader_"
     ):

@@ -39,8 +39,8 @@ def test_logs_of_a_running_kafka_show_who_made_changes(spark, tmp_path):
         seen[name] = [(row.event, row.who, row.confidence, row.request) for row in rows]
         assert answer.unread == 0
         answer.close()
-    for confidence, rows in seen.items():
-        assert rows == [
+    for confidence, found in seen.items():
+        assert found == [
             ("acl added", "User:admin", confidence, "CreateAcls"),
             ("topic created", "User:alice", confidence, "CreateTopics"),
             ("partition created", "User:alice", confidence, "CreateTopics"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from narrow import not_none
 from quorate.spark.files.paths import SourceError
 from quorate.spark.who import lines
 from quorate.spark.who.bodies import READERS, parse_request, shown
@@ -52,7 +53,7 @@ def ms(text):
     ],
 )
 def test_a_line_is_parsed_by_the_pattern_that_wrote_it(pattern, text):
-    line = layout(pattern).parse(text)
+    line = not_none(layout(pattern).parse(text))
     assert (line.times, line.message) == ((ms("2026-11-22T03:31:08.604Z"),), "said")
 
 
@@ -94,12 +95,13 @@ def test_a_time_zone_that_does_not_exist_is_refused():
     ],
 )
 def test_a_local_hour_that_occurs_twice_gives_both_instants(local, zone, instants):
-    line = layout(zone=zone).parse(f"[{local}] INFO x (y)")
+    line = not_none(layout(zone=zone).parse(f"[{local}] INFO x (y)"))
     assert line.times == tuple(map(ms, instants))
 
 
 def test_a_stack_trace_belongs_to_its_record():
-    line = layout().parse("[2026-11-22 03:31:08,604] ERROR it broke (kafka.x)\njava.Lang\n\tat y")
+    text = "[2026-11-22 03:31:08,604] ERROR it broke (kafka.x)\njava.Lang\n\tat y"
+    line = not_none(layout().parse(text))
     assert line.message == "it broke" and line.logger == "kafka.x"
 
 
@@ -168,19 +170,20 @@ def test_an_endless_line_is_kept_in_part_only(tmp_path, monkeypatch):
 
 
 def test_an_authorizer_line():
-    line = parse_authorizer(ALLOWED)
+    line = not_none(parse_authorizer(ALLOWED))
     assert (line.principal, line.allowed, line.operation) == ("User:alice", True, "CREATE")
     assert (line.host, line.resource_type, line.resource_name) == ("10.0.0.7", "Topic", "orders")
-    assert line.request == "CreateTopics" and line.rule.startswith("MatchingAcl(")
+    assert line.request == "CreateTopics" and not_none(line.rule).startswith("MatchingAcl(")
     assert [offer.strength for offer in authorizer_evidence(line)] == [NAMED]
 
 
 def test_a_line_of_the_authorizer_before_kafka_4():
-    line = parse_authorizer(
+    text = (
         "Principal = User:CN=a, OU=b is Allowed Operation = AlterConfigs from host = ::1 on "
         "resource = Topic:LITERAL:a:b for request = IncrementalAlterConfigs with "
         "resourceRefCount = 1"
     )
+    line = not_none(parse_authorizer(text))
     assert (line.principal, line.operation) == ("User:CN=a, OU=b", "ALTER_CONFIGS")
     assert (line.host, line.resource_name, line.rule) == ("::1", "a:b", None)
 
@@ -214,7 +217,7 @@ def test_a_name_with_the_authorizers_own_words_is_no_evidence(forged):
     ],
 )
 def test_only_an_allowed_line_of_the_right_operation_is_evidence(old, new, strengths):
-    line = parse_authorizer(ALLOWED.replace(old, new, 1))
+    line = not_none(parse_authorizer(ALLOWED.replace(old, new, 1)))
     assert [offer.strength for offer in authorizer_evidence(line)] == strengths
 
 
@@ -246,15 +249,15 @@ def completed(name, body, answer, **words):
 def test_a_request_with_its_body():
     answer = {"topics": [{"name": "a", "errorCode": 0}, {"name": "b", "errorCode": 36}]}
     text = completed("CREATE_TOPICS", {"validateOnly": False}, answer)
-    request = parse_request(text)
+    request = not_none(parse_request(text))
     assert (request.request, request.principal) == ("CreateTopics", "User:alice")
     assert (request.host, request.client_id, request.total_ms) == ("10.0.0.7", "laptop", 42)
     assert request.keys == ("CreateTopics\ttopic\ta",), "what was refused was not done"
     assert parse_request(completed("CREATE_TOPICS", {"validateOnly": True}, answer)) is None
-    forwarded = parse_request(completed("CREATE_TOPICS", {}, answer, isForwarded=True))
+    forwarded = not_none(parse_request(completed("CREATE_TOPICS", {}, answer, isForwarded=True)))
     assert forwarded.host is None, "its connection is the broker's"
     ipv6 = completed("CREATE_TOPICS", {}, answer, connection="[::1]:9092-[fe80::1]:50000-4-1")
-    assert parse_request(ipv6).host == "fe80::1"
+    assert not_none(parse_request(ipv6)).host == "fe80::1"
 
 
 ACL = {
@@ -333,7 +336,7 @@ ACL = {
     ],
 )
 def test_what_a_request_changed(name, body, answer, keys):
-    found = parse_request(completed(name, body, answer)).keys
+    found = not_none(parse_request(completed(name, body, answer))).keys
     assert [" ".join(key.split("\t")[2:]) for key in found] == keys
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from narrow import not_none
 from quorate.base.ids import ReplicaKey
 from quorate.raft.core import RaftCore
 from quorate.raft.messages import AddVoterRequest, RemoveVoterRequest
@@ -71,7 +72,7 @@ def change_of_voters() -> Tape:
     cluster.run(1000)
     cluster.ask(old, AddVoterRequest(CLUSTER_ID, key(4), listeners(4)))
     cluster.run(200)
-    assert cluster[old].voters.voters is not None and len(cluster[old].voters.voters) == 4
+    assert len(not_none(cluster[old].voters.voters)) == 4
     cluster.ask(old, RemoveVoterRequest(CLUSTER_ID, key(old)))
     cluster.run_until(lambda: cluster.leader not in (0, old))
     cluster.leading.propose("after")

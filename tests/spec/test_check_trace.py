@@ -20,6 +20,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 from check_trace import Answer, answer  # type: ignore[import-not-found]
 
 SMALL = SPEC / "small.plan"
+TOOL = ROOT / "tools" / "check_trace.py"
 REACHED = '<<"reached line", 1>>\n<<"reached line", 18>>\n<<"reached line", 7>>\n'
 
 
@@ -75,7 +76,7 @@ def test_a_run_with_peers_that_know_no_pre_votes_is_checked_up_to_there() -> Non
 @pytest.mark.interop
 @pytest.mark.slow
 def test_the_example_is_accepted_and_with_a_bug_it_is_refused() -> None:
-    command = [sys.executable, ROOT / "tools" / "check_trace.py", SMALL]
+    command: list[str | Path] = [sys.executable, TOOL, SMALL]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith("accepted: ")
@@ -89,8 +90,8 @@ def test_the_example_is_accepted_and_with_a_bug_it_is_refused() -> None:
 @pytest.mark.parametrize(
     ("bug", "said"),
     [
-        ("log-not-synced", "refused at line 41 "),
-        ("written-before-sync", "refused at line 41 "),
+        ("log-not-synced", "refused at line 40 "),
+        ("written-before-sync", "refused at line 40 "),
         (
             "quorum-state-not-synced",
             "but the simulator found a violation: recovery, at 1600 ms: node 2",
@@ -99,9 +100,9 @@ def test_the_example_is_accepted_and_with_a_bug_it_is_refused() -> None:
 )
 def test_a_disk_that_lost_what_was_durable_is_refused(bug: str, said: str) -> None:
     """Its restart was left out, and the rest accepted."""
-    command = [
+    command: list[str | Path] = [
         sys.executable,
-        ROOT / "tools" / "check_trace.py",
+        TOOL,
         SMALL,
         "--plant",
         f"mutants:{bug}",
@@ -111,9 +112,9 @@ def test_a_disk_that_lost_what_was_durable_is_refused(bug: str, said: str) -> No
 
 
 def test_a_module_is_checked_whole(tmp_path: Path) -> None:
-    command = [
+    command: list[str | Path] = [
         sys.executable,
-        ROOT / "tools" / "check_trace.py",
+        TOOL,
         tmp_path / "Run.tla",
         "--lines",
         "5",
@@ -125,6 +126,6 @@ def test_a_module_is_checked_whole(tmp_path: Path) -> None:
 def test_nothing_to_check(tmp_path: Path) -> None:
     plan = tmp_path / "static.plan"
     plan.write_text("format 3\nseed 1\nstatic yes\nduration_ms 10\n")
-    command = [sys.executable, ROOT / "tools" / "check_trace.py", plan]
+    command: list[str | Path] = [sys.executable, TOOL, plan]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 2 and "Traceback" not in ran.stderr

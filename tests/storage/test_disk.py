@@ -451,5 +451,6 @@ def test_a_long_snapshot_is_synced_while_it_is_written(tmp_path):
         syncs += synced
     assert 15 < syncs <= 20
     writer.freeze()
-    assert storage.snapshot_size(id) > 2_000_000
+    size = storage.snapshot_size(id)
+    assert size is not None and size > 2_000_000
     storage.close()

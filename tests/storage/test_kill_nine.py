@@ -7,6 +7,7 @@ import os
 import random as chance
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,11 +25,7 @@ AT_MOST = 2000  # rounds, to meet a kill in the middle of something
 @pytest.mark.slow
 def test_no_acknowledged_record_is_lost_to_kill_nine(tmp_path):
     random = chance.Random(DAY)
-    reported: dict[str, int | OffsetAndEpoch] = {
-        "vote": 0,
-        "end": 0,
-        "snapshot": OffsetAndEpoch(0, 0),
-    }
+    reported: dict[str, Any] = {"vote": 0, "end": 0, "snapshot": OffsetAndEpoch(0, 0)}
     rounds = repairs = 0
     while rounds < ROUNDS or (repairs == 0 and rounds < AT_MOST):
         rounds += 1

@@ -15,11 +15,15 @@ from random import Random
 import pytest
 
 from quorate.base.ids import OffsetAndEpoch
+from quorate.formats.files import PARTITION_DIRECTORY, snapshot_name
 from quorate.raft.values import ElectionState
 from quorate.storage.api import CorruptLogError
+from quorate.storage.disk import OsDisk
+from quorate.storage.disk_storage import FileStorage
+from quorate.storage.inspection import InspectedStorage
 from quorate.storage.log import LogOptions
 from quorate.storage.memory import MemoryDisk, MemoryStorage
-from storage.builders import data, leader_change, log_of, write_snapshot
+from storage.builders import data, leader_change, log_of, snapshot_bytes, write_snapshot
 
 OPTIONS = LogOptions(segment_bytes=600, index_interval=150)
 SNAPSHOT = OffsetAndEpoch(8, 1)
@@ -143,14 +147,19 @@ class Model:
         return found if version == "0" and len(found) == int(count) else []
 
 
-def outcome(files: Files) -> tuple[str, int]:
-    """refused with the reason, or started with the log's end; a refusal changes nothing."""
+def disk_with(files: Files) -> MemoryDisk:
     disk = MemoryDisk()
     disk.lock()
     disk.unlock()
     for name, content in files.items():
         disk.put(name, content)
-    storage = MemoryStorage(disk, OPTIONS)
+    return disk
+
+
+def outcome(files: Files, options: LogOptions = OPTIONS) -> tuple[str, int]:
+    """refused with the reason, or started with the log's end; a refusal changes nothing."""
+    disk = disk_with(files)
+    storage = MemoryStorage(disk, options)
     try:
         found = storage.open()
     except CorruptLogError as error:
@@ -221,3 +230,75 @@ def test_a_lone_voter_without_its_newest_segments_does_not_start():
         assert ".index knows offset" in said
     only_snapshot = dict.fromkeys(LOGS[1:], "miss") | {LOGS[0]: "empty"}
     assert "may be lost" in outcome(harmed(only_snapshot))[0]
+
+
+NODE = LogOptions(needs_vote=True)
+
+
+@pytest.mark.parametrize("left", [(), ("partition.metadata",)])
+def test_an_emptied_directory_of_a_node_is_refused(tmp_path, left):
+    """A lone voter would elect itself again, and give the offsets of what it acknowledged anew."""
+    storage = FileStorage(tmp_path, NODE)
+    storage.open()
+    storage.close()
+    partition = tmp_path / PARTITION_DIRECTORY
+    for file in partition.iterdir():
+        if file.name not in left:
+            file.unlink()
+    for _ in range(2):
+        with pytest.raises(CorruptLogError, match="records that were acknowledged may be lost"):
+            FileStorage(tmp_path, NODE).open()
+        assert {file.name for file in partition.iterdir()} == set(left)
+    with pytest.raises(CorruptLogError, match="records that were acknowledged may be lost"):
+        InspectedStorage(OsDisk(tmp_path), NODE)
+
+
+@pytest.mark.parametrize("is_dynamic", [True, False])
+def test_a_directory_as_it_is_formatted_is_begun(tmp_path, is_dynamic):
+    """With the snapshot of the initial voters, or without the directory of the partition."""
+    if is_dynamic:
+        partition = tmp_path / PARTITION_DIRECTORY
+        partition.mkdir()
+        first = OffsetAndEpoch(0, 0)
+        (partition / snapshot_name(first)).write_bytes(snapshot_bytes(first))
+    storage = FileStorage(tmp_path, NODE)
+    assert storage.open().log.end_offset == 0
+    storage.close()
+
+
+# -- what quorum-state knows -----------------------------------------------------------------------
+LEADER, FOLLOWER = (
+    LogOptions(segment_bytes=600, index_interval=150, needs_vote=True, node_id=node_id)
+    for node_id in (1, 2)
+)
+"""The quorum-state of `whole` names node 1 as the leader."""
+INDEXES = [name for name in whole() if name.endswith(("index", "timeindex"))]
+
+
+@pytest.mark.parametrize("logs", [LOGS, LOGS[1:]], ids=["all segments", "the newest segments"])
+def test_a_leader_installs_no_snapshot(logs):
+    """Its log ended beyond the snapshot. On a follower the same files are an interrupted install."""
+    files = harmed(dict.fromkeys([*logs, *INDEXES, EPOCHS], "miss"))
+    said, _ = outcome(files, LEADER)
+    assert "this node was the leader of epoch 3" in said
+    assert "records that were acknowledged may be lost" in said
+    assert outcome(files, FOLLOWER) == ("", SNAPSHOT.offset)
+
+
+def test_a_snapshot_without_a_vote_is_refused():
+    """A snapshot of an epoch proves that quorum-state existed."""
+    files = harmed(dict.fromkeys([*LOGS, *INDEXES, EPOCHS, "quorum-state"], "miss"))
+    said, _ = outcome(files, FOLLOWER)
+    assert "quorum-state is missing, but the newest snapshot reaches epoch 1" in said
+
+
+@pytest.mark.parametrize("left", ["empty", "cut"])
+def test_a_leader_with_an_empty_log_is_warned_of(left):
+    """A crash before its first record leaves that, and so does the loss of all."""
+    gone = dict.fromkeys([*LOGS[1:], *INDEXES, EPOCHS, SNAPSHOT_FILE], "miss")
+    files = harmed(gone | {LOGS[0]: "empty"})
+    if left == "cut":
+        files[LOGS[0]] = whole()[LOGS[0]][:40]
+    for options, expected in ((LEADER, 1), (FOLLOWER, 0)):
+        notes = MemoryStorage(disk_with(files), options).open().notes
+        assert len([note for note in notes if "unless its first start was" in note]) == expected

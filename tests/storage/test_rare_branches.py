@@ -13,7 +13,7 @@ import pytest
 
 from quorate.base.errors import InvariantError
 from quorate.base.ids import OffsetAndEpoch
-from quorate.formats.batch import encode_batch
+from quorate.formats.batch import encode_batch, encode_keyed_batch
 from quorate.formats.files import PARTITION_DIRECTORY
 from quorate.raft.durable import DurabilityTracker
 from quorate.raft.log_index import LogIndex
@@ -28,10 +28,11 @@ from quorate.replica.disk_jobs import (
 )
 from quorate.replica.disk_worker import DiskWriter, write_snapshot
 from quorate.replica.tail import Tail
-from quorate.storage.api import AppendedBatch, StorageError
+from quorate.storage.api import AppendedBatch, CorruptLogError, StorageError
 from quorate.storage.disk import File, OsDisk
 from quorate.storage.memory import MemoryDisk, MemoryStorage
 from quorate.storage.scan import CHUNK, find_sound_batch
+from storage.builders import data
 
 MAGIC_AT = 16
 """The position of the format byte in a batch."""
@@ -116,19 +117,43 @@ def test_a_finished_snapshot_is_opened_for_reading(
 
 # -- reading a damaged log ---------------------------------------------------------------------
 def test_a_header_beyond_the_chunk_belongs_to_the_next_window() -> None:
-    data = bytearray(3 * CHUNK)
-    data[CHUNK + 100 + MAGIC_AT] = 2
-    assert find_sound_batch(written(bytes(data)), 0, len(data), 1) is None
+    log = bytearray(3 * CHUNK)
+    log[CHUNK + 100 + MAGIC_AT] = 2
+    assert find_sound_batch(written(bytes(log)), 0, len(log), 1) is None
 
 
 def test_a_batch_that_is_longer_than_a_window_is_found() -> None:
-    data = bytes(10) + encode_batch(7, 1, 1000, [bytes(2 * CHUNK)])
-    assert find_sound_batch(written(data), 0, len(data), 7) == 10
+    log = bytes(10) + encode_batch(7, 1, 1000, [bytes(2 * CHUNK)])
+    assert find_sound_batch(written(log), 0, len(log), 7) == 10
 
 
-def written(data: bytes) -> File:
+def test_a_control_record_of_an_unknown_type_is_damage() -> None:
+    storage = MemoryStorage()
+    storage.open()
+    unknown = encode_keyed_batch(0, 1, 1000, [(bytes([0, 0, 0, 99]), b"")])
+    storage.append([AppendedBatch(0, 0, 1, unknown), data(1)])
+    storage.sync()
+    storage.close()
+    with pytest.raises(CorruptLogError, match="99"):
+        storage.open()
+
+
+def test_a_producer_state_beyond_the_log_is_a_loss() -> None:
+    """Kafka writes one at each roll; the log must reach its offset."""
+    storage = MemoryStorage()
+    storage.open()
+    storage.append([data(0), data(1)])
+    storage.sync()
+    storage.disk.open("00000000000000000009.snapshot", create=True).write_at(0, b"state")
+    storage.disk.sync()
+    storage.close()
+    with pytest.raises(CorruptLogError, match=r"0009\.snapshot knows offset 8"):
+        storage.open()
+
+
+def written(log: bytes) -> File:
     file = MemoryDisk().open("x", create=True)
-    file.write_at(0, data)
+    file.write_at(0, log)
     return file
 
 

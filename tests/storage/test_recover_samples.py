@@ -39,7 +39,7 @@ class Dump:
     @classmethod
     def of(cls, home: Path) -> Dump:
         text = "".join(path.read_text() for path in sorted(home.glob("*.log.dump.txt")))
-        batches = [tuple(map(int, match)) for match in BATCH.findall(text)]
+        batches = [(int(base), int(last), int(epoch)) for base, last, epoch in BATCH.findall(text)]
         voters = [
             (
                 int(offset),

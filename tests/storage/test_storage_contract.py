@@ -418,7 +418,7 @@ def test_the_file_of_epochs_begins_where_the_log_does(tmp_path):
     kept = OffsetAndEpoch(45, 4)
     write_snapshot(place.storage, kept)
     place.storage.clean(kept)
-    first = min(parse_segment_name(path.name) for path in directory.glob("*.log"))
+    first = min(int(path.stem) for path in directory.glob("*.log"))
     assert said() == ((4, first),) and 40 < first <= 45
     place.storage.close()
 

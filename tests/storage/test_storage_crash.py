@@ -9,6 +9,7 @@ import random as chance
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,7 +67,7 @@ class Operation:
         return self.name
 
 
-def log_is(storage: Storage, batches: list) -> bool:
+def log_is(storage: Storage, batches: list[Any]) -> bool:
     return read_all(storage) == joined(batches)
 
 
@@ -84,7 +85,7 @@ def append_next_epoch(storage: Storage) -> None:
     storage.sync()
 
 
-def is_prefix(rest: list) -> Callable[[Storage, Recovered], None]:
+def is_prefix(rest: list[Any]) -> Callable[[Storage, Recovered], None]:
     def check(storage: Storage, found: Recovered) -> None:
         assert storage.end_offset >= END, "synced records are lost"
         whole = LOG + rest

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from narrow import as_any
 from quorate.wire.codec import decode, decode_prefix, encode
 from quorate.wire.errors import EncodeError, UnsupportedFieldError, WireError
 from quorate.wire.messages import FetchRequest, FetchResponse, UpdateRaftVoterResponse
@@ -66,7 +69,7 @@ def test_fields_that_a_version_lacks_are_dropped_only_when_ignorable(cls: type[M
 
 def _with_one_absent_field(cls: type[Message], version: int) -> list[tuple[Message, Field]]:
     """For each field in `cls` that `version` lacks: a message in which only it is set."""
-    return [(cls(**changes), field) for changes, field in _changes(cls, version)]
+    return [(cls(**as_any(changes)), field) for changes, field in _changes(cls, version)]
 
 
 def _changes(cls: type[Struct], version: int) -> list[tuple[dict[str, object], Field]]:
@@ -123,20 +126,22 @@ def test_an_unknown_tag_cannot_take_the_place_of_a_known_one() -> None:
         ({"topics": "abc"}, "topics must be a list, not 'abc'"),
         ({"topics": [7]}, r"topics\[0\] must be a FetchRequest.FetchTopic, not 7"),
         (
-            {"topics": [FetchRequest.FetchTopic(topic_id=b"short")]},
+            {"topics": [FetchRequest.FetchTopic(topic_id=as_any(b"short"))]},
             r"topics\[0\].topic_id has 5 bytes, but a uuid has 16",
         ),
         (
             {
                 "topics": [
-                    FetchRequest.FetchTopic(partitions=[PARTITION(), PARTITION(partition="1")])
+                    FetchRequest.FetchTopic(
+                        partitions=[PARTITION(), PARTITION(partition=as_any("1"))]
+                    )
                 ]
             },
             r"topics\[0\].partitions\[1\].partition must be an int, not '1'",
         ),
     ],
 )
-def test_a_wrong_value_is_named_with_its_place(change: dict[str, object], text: str) -> None:
+def test_a_wrong_value_is_named_with_its_place(change: dict[str, Any], text: str) -> None:
     with pytest.raises(EncodeError, match=f"^FetchRequest v17: {text}"):
         encode(FetchRequest(**change), 17)
 
@@ -152,7 +157,7 @@ def test_bytes_fields_take_any_buffer() -> None:
     partition = FetchResponse.FetchableTopicResponse.PartitionData
     topic = FetchResponse.FetchableTopicResponse
 
-    def response(records: object) -> FetchResponse:
+    def response(records: Any) -> FetchResponse:
         return FetchResponse(responses=[topic(partitions=[partition(records=records)])])
 
     expected = encode(response(b"batch"), 17)

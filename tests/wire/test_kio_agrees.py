@@ -22,7 +22,7 @@ from quorate.wire.schema import Field, Message, Struct
 from time_budget import examples, one_in
 from wire.message_strategies import all_messages, messages, versions
 
-KINDS = {
+KINDS: dict[str, Any] = {
     "request": EntityType.request,
     "response": EntityType.response,
     "header": EntityType.header,

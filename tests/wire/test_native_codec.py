@@ -298,7 +298,7 @@ def test_lists_of_lists_without_end_are_let_go_without_deep_calls(native: Any) -
 
 
 def test_objects_of_a_subclass_die_as_any_other(native: Any) -> None:
-    class Mine(FetchRequest.FetchTopic):  # type: ignore[misc]
+    class Mine(FetchRequest.FetchTopic):
         extra: object
 
     class Witness:
@@ -309,7 +309,7 @@ def test_objects_of_a_subclass_die_as_any_other(native: Any) -> None:
     before = sys.getrefcount(FetchRequest.FetchTopic)
     for _ in range(50):
         mine = object.__new__(Mine)
-        mine.topic_id = witness
+        mine.topic_id = witness  # type: ignore[assignment]  # any object with weak references
         del mine
     del witness
     gc.collect()

@@ -7,10 +7,12 @@ import stat
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from quorate.base.file_url import path_of
 from quorate.config.monitoring_settings import CREDENTIALS_FILE
 from quorate.config.providers import files_of
 
 _KEY_STORE: Final = "ssl.keystore.location"
+_TOKEN_URL: Final = "sasl.oauthbearer.token.endpoint.url"  # noqa: S105 - a key
 _SECRETS: Final = (
     "ssl.keystore.key",
     "ssl.keystore.password",
@@ -49,6 +51,8 @@ def _files(raw: Mapping[str, str], values: Mapping[str, str], source: str) -> di
     }
     if users := values.get(CREDENTIALS_FILE):
         found[users] = f"the passwords of {CREDENTIALS_FILE}"
+    if token := path_of(values.get(_TOKEN_URL)):
+        found[token] = f"the token of {_TOKEN_URL}"
     inline = [key for key, text in raw.items() if _is_secret(key, text) and values.get(key) == text]
     if inline:
         found[source] = ", ".join(inline)

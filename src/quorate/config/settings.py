@@ -142,9 +142,9 @@ class Settings:
 
 
 def parse_properties(data: bytes, source: str) -> dict[str, Property]:
-    """Parse a properties file. Raises ConfigError with the line that cannot be parsed."""
+    """Parse a properties file. Raises ConfigError with the place that cannot be parsed."""
     try:
         return load_properties(data)
     except PropertiesError as error:
-        where = f"{source}, line {error.line}"
+        where = f"{source}, line {error.line}, column {error.column}"
         raise ConfigError(f"Not a properties file: {error}", where=where) from None

@@ -1,4 +1,5 @@
-"""Elections that are asked for or come by period: ElectLeaders, preferred leaders, unclean ones.
+"""Elections that are asked for, come by period or were left over: ElectLeaders, preferred leaders,
+unclean ones, those of an unfencing that a former leader began.
 
 Source: `ReplicationControlManager.electLeaders`, `maybeBalancePartitionLeaders` and
 `maybeElectUncleanLeaders`.
@@ -13,7 +14,15 @@ from quorate.base.errors import ErrorCode
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.partition_changes import Election, PartitionTarget, change_partition
-from quorate.controller.replicas import PlacedPartition, imbalanced, leaderless, rules_for
+from quorate.controller.replicas import (
+    NO_BROKER,
+    PlacedPartition,
+    imbalanced,
+    leaderless,
+    leaderless_places,
+    next_elections,
+    rules_for,
+)
 from quorate.controller.result import (
     MAX_RECORDS,
     PAUSE_EVERY,
@@ -21,6 +30,7 @@ from quorate.controller.result import (
     OnException,
     Result,
     Steps,
+    Turn,
     WriteOperation,
     error_text,
 )
@@ -197,4 +207,24 @@ ELECT_PREFERRED: Final = WriteOperation(
 )
 ELECT_UNCLEAN: Final = WriteOperation(
     "electUnclean", _unclean, _periodic_failed, on_exception=OnException.TRY_AGAIN
+)
+
+
+# -- left over ---------------------------------------------------------------------------------
+def _resume(head: HeadView, request: None, context: Context) -> Steps[bool]:
+    """Give a leader to each partition that may have one.
+
+    Where a leadership ends between the turns of an unfencing, the broker is unfenced already: no
+    heartbeat of its elects the other leaders.
+    """
+    places = leaderless_places(head)
+    while True:
+        records, is_over = next_elections(head, places, context, to_add=NO_BROKER)
+        if is_over:
+            return Result(records, False, atomic=False)
+        yield Turn(records)
+
+
+ELECT_LEFT_OVER: Final = WriteOperation(
+    "electLeftOver", _resume, _periodic_failed, on_exception=OnException.TRY_AGAIN
 )

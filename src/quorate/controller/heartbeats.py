@@ -8,7 +8,7 @@ Source: `ReplicationControlManager.processBrokerHeartbeat` and `maybeFenceOneSta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterator
 from typing import Final
 
 from quorate.base.errors import ErrorCode
@@ -34,11 +34,11 @@ from quorate.controller.replicas import (
     departing_changes,
     in_directory,
     in_parts,
-    in_sync_on,
     leader_and_isr_changes,
-    leaderless,
+    leaderless_places,
+    next_elections,
 )
-from quorate.controller.result import OnException, Result, Steps, WriteOperation
+from quorate.controller.result import OnException, Result, Steps, Turn, WriteOperation
 from quorate.formats.records import BrokerRegistrationChangeRecord
 from quorate.metadata.image import Broker, uuid_sort_key
 from quorate.wire.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -49,10 +49,15 @@ _UNFENCE: Final = -1
 _IN_CONTROLLED_SHUTDOWN: Final = 1
 
 
+_Turns = Generator[Turn, None, list[Message] | None]
+"""The records of a change of state, in turns. Returns those of the last turn; None: another write that
+was decided in between has ended the work."""
+
+
 def _heartbeat(
     head: HeadView, request: BrokerHeartbeatRequest, context: Context
 ) -> Steps[BrokerHeartbeatResponse]:
-    """Checks at once; the changes of many partitions are written in parts.
+    """Checks at once; the changes of many partitions are written in turns, others in parts.
 
     A controlled shutdown moves a part of the partitions, and `CONTINUE_SHUTDOWN` the others.
     """
@@ -68,52 +73,74 @@ def _heartbeat(
         cluster=image.cluster,
     )
     records: list[Message] = []
-    written: set[type[Message]] = set()
+    changes: list[LivenessChange] = []
     is_new = state is not before and not liveness.is_being_fenced(broker.id)
     moved = PartitionCursor(broker.epoch, ALL_TOPICS)
     if is_new and state is BrokerControl.CONTROLLED_SHUTDOWN:
-        changes, moved = _begin_shutdown(head, broker, context)
-        records = list(_noting(changes, written))
+        records, moved = _begin_shutdown(head, broker, context)
     elif is_new:
-        transition = _transition(head, broker, state, context)
-        records = yield from in_parts(_noting(transition, written), context)
+        work = _unfence if state is BrokerControl.UNFENCED else _fence
+        last = yield from work(head, broker, context)
+        if last is None:
+            return _overtaken(head, request, context)
+        records = last
+        if state.is_fenced:
+            changes.append(FencingEnded(broker.id))
+    present = head.image.cluster.brokers[broker.id]
     version = metadata_version(image)
     if version.directory_assignment:
-        failed = _offline(head, broker, request.offline_log_dirs, context)
-        records.extend((yield from in_parts(_noting(failed, written), context)))
+        failed = _offline(head, present, request.offline_log_dirs, context)
+        records.extend((yield from in_parts(failed, context)))
     if version.cordoned_log_dirs:
-        records.extend(_noting(_cordoned(broker, request.cordoned_log_dirs), written))
+        records.extend(_cordoned(present, request.cordoned_log_dirs))
     response = BrokerHeartbeatResponse(
-        is_caught_up=liveness.is_caught_up(broker, request.current_metadata_offset),
+        is_caught_up=liveness.is_caught_up(present, request.current_metadata_offset),
         is_fenced=state.is_fenced,
         should_shut_down=state is BrokerControl.SHUTDOWN_NOW,
     )
     # What the broker has applied counts again from the heartbeat after a change of its registration
     # (`ClusterControlManager.replayRegistrationChange`).
-    is_changed = BrokerRegistrationChangeRecord in written
+    is_changed = present is not broker or any(
+        isinstance(record, BrokerRegistrationChangeRecord) for record in records
+    )
     offset = UNKNOWN_OFFSET if is_changed else request.current_metadata_offset
     is_moving = not moved.is_over or liveness.is_moving(broker.id)
-    decided: list[LivenessChange] = [HeartbeatDecided(broker.id, state, offset, is_moving)]
+    changes.append(HeartbeatDecided(broker.id, state, offset, is_moving))
     if not moved.is_over:
-        decided.append(ShutdownAdvanced(broker.id, moved))
-    return Result(records, response, atomic=False, liveness=tuple(decided))
+        changes.append(ShutdownAdvanced(broker.id, moved))
+    return Result(records, response, atomic=False, liveness=tuple(changes))
 
 
-def _noting(records: Iterable[Message], written: set[type[Message]]) -> Iterator[Message]:
-    """The records; `written` gets their types."""
-    for record in records:
-        written.add(type(record))
-        yield record
+def _overtaken(
+    head: HeadView, request: BrokerHeartbeatRequest, context: Context
+) -> Result[BrokerHeartbeatResponse]:
+    """The response says what the broker is now. A refusal is not possible: records are written."""
+    broker = head.image.cluster.brokers.get(request.broker_id)
+    if broker is None or broker.epoch != request.broker_epoch:
+        return Result((), _heartbeat_failed(request, ErrorCode.STALE_BROKER_EPOCH, None))
+    liveness = context.liveness
+    response = BrokerHeartbeatResponse(
+        is_caught_up=liveness.is_caught_up(broker, request.current_metadata_offset),
+        is_fenced=broker.fenced or liveness.is_being_fenced(broker.id),
+    )
+    return Result((), response)
 
 
-def _transition(
-    head: HeadView, broker: Broker, state: BrokerControl, context: Context
-) -> Iterator[Message]:
-    if state in (BrokerControl.FENCED, BrokerControl.SHUTDOWN_NOW):
-        yield from _fence(head, broker, context)
-    else:
-        yield _change(broker, fenced=_UNFENCE)
-        yield from leader_and_isr_changes(head.image, leaderless(head), context, to_add=broker.id)
+def _unfence(head: HeadView, broker: Broker, context: Context) -> _Turns:
+    """The broker first: every image in between has leaders that are not fenced."""
+    decided = HeartbeatDecided(broker.id, BrokerControl.UNFENCED, UNKNOWN_OFFSET)
+    places = leaderless_places(head)
+    records: list[Message] = [_change(broker, fenced=_UNFENCE)]
+    while True:
+        elections, is_over = next_elections(head, places, context, to_add=broker.id)
+        records.extend(elections)
+        if is_over:
+            return records
+        yield Turn(records, (decided,))
+        is_in_service = _is_in_service(head, broker, context)
+        if not is_in_service or _is_shutting_down(head.image.cluster.brokers[broker.id], context):
+            return None
+        records = []
 
 
 def _begin_shutdown(
@@ -131,12 +158,34 @@ def _begin_shutdown(
     return records + changes, moved
 
 
-def _fence(head: HeadView, broker: Broker, context: Context) -> Iterator[Message]:
-    """The partitions first: a controller that takes over in between fences the broker again."""
-    yield from leader_and_isr_changes(
-        head.image, in_sync_on(head, broker.id), context, to_remove=broker.id
+def _is_in_service(head: HeadView, broker: Broker, context: Context) -> bool:
+    """The same incarnation is registered, and neither fenced nor being fenced."""
+    present = head.image.cluster.brokers.get(broker.id)
+    return (
+        present is not None
+        and present.epoch == broker.epoch
+        and not present.fenced
+        and not context.liveness.is_being_fenced(broker.id)
     )
-    yield _change(broker, fenced=_FENCE)
+
+
+def _is_shutting_down(broker: Broker, context: Context) -> bool:
+    return context.liveness.present_state(broker) is BrokerControl.CONTROLLED_SHUTDOWN
+
+
+def _fence(head: HeadView, broker: Broker, context: Context) -> _Turns:
+    """The partitions first: a controller that takes over in between fences the broker again.
+
+    Where its session expires in between, the periodic task goes on from the same place.
+    """
+    progress: PartitionCursor | None = PartitionCursor(broker.epoch)
+    while progress is not None:
+        records, progress = departing_changes(head, broker.id, progress, context)
+        if progress.is_over:
+            return [*records, _change(broker, fenced=_FENCE)]
+        yield Turn(records, (FencingAdvanced(broker.id, progress),))
+        progress = context.liveness.fencing_of(broker.id)
+    return None
 
 
 def _change(

@@ -165,6 +165,8 @@ class BrokerLiveness(Protocol):
 
     def is_moving(self, broker_id: int) -> bool: ...
 
+    def fencing_of(self, broker_id: int) -> PartitionCursor | None: ...
+
     def is_caught_up(self, broker: Broker, metadata_offset: int) -> bool: ...
 
     def present_state(self, broker: Broker) -> BrokerControl: ...
@@ -245,6 +247,10 @@ class Liveness:
     def is_being_fenced(self, broker_id: int) -> bool:
         """The broker is being fenced."""
         return broker_id in self._being_fenced
+
+    def fencing_of(self, broker_id: int) -> PartitionCursor | None:
+        """How far the fencing of the broker has come; None: it is not being fenced."""
+        return self._being_fenced.get(broker_id)
 
     # -- controlled shutdown ---------------------------------------------------------------------
     def shutting_down(self) -> tuple[int, PartitionCursor] | None:

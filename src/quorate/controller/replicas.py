@@ -124,6 +124,42 @@ def _next_in_sync(
     return places, PartitionCursor(progress.epoch, ALL_TOPICS)
 
 
+def leaderless_places(head: HeadView) -> Iterator[tuple[Uuid, int]]:
+    """(topic id, partition id) of the topics that now have a partition without a leader."""
+    for topic_id in head.index.leaderless_topics():
+        topic = head.image.topics.by_id.get(topic_id)
+        for partition_id in () if topic is None else topic.partitions:
+            yield topic_id, partition_id
+
+
+def next_elections(
+    head: HeadView, places: Iterator[tuple[Uuid, int]], context: Context, *, to_add: int
+) -> tuple[list[Message], bool]:
+    """The elections of the next partitions without a leader; True: there are no more.
+
+    Between two calls other writes are decided: only what is still without a leader gets one.
+    """
+    most = context.config.part_records
+    topics = head.image.topics.by_id
+    found: list[PlacedPartition] = []
+    is_over = False
+    for _ in range(_SEEN * most):
+        place = next(places, None)
+        if place is None:
+            is_over = True
+            break
+        topic_id, partition_id = place
+        topic = topics.get(topic_id)
+        partition = None if topic is None else topic.partitions.get(partition_id)
+        if topic is None or partition is None or partition.leader != NO_LEADER:
+            continue
+        found.append(PlacedPartition(topic, partition_id, partition))
+        if len(found) == most:
+            break
+    changes = leader_and_isr_changes(head.image, found, context, to_add=to_add)
+    return list(changes), is_over
+
+
 def rules_for(
     image: Image,
     topic: Topic,

@@ -85,10 +85,21 @@ class Part:
     records: Sequence[Message]
 
 
+@dataclass(frozen=True, slots=True)
+class Turn(Part):
+    """A part after which other writes are decided, before the decision goes on.
+
+    The decision then reads `head` and the liveness of brokers anew: both may have changed.
+    """
+
+    liveness: tuple[LivenessChange, ...] = ()
+    """What the other writes must know of brokers while the decision goes on."""
+
+
 Steps = Generator[KRaftVersionChange | Part | None, None, Result[R]]
 """A decision in bounded steps. It yields None or a Part for a pause, so that no step takes more than
-a few milliseconds. It holds the write queue until it returns: no other write is decided meanwhile, so
-`head` does not change under it. Reads and raft requests go on."""
+a few milliseconds. Except at a Turn it holds the write queue until it returns: no other write is decided
+meanwhile, so `head` does not change under it. Reads and raft requests go on."""
 
 Decision = Result[R] | Steps[R]
 

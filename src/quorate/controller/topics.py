@@ -313,8 +313,10 @@ def _created(
 
 
 def _refused_topic(name: str, refused: ApiError) -> CreateTopicsResponse.CreatableTopicResult:
+    """Return the result of one topic. The reason of a fault stays in the log (`ApiError.fromThrowable`)."""
+    is_fault = refused.error is ErrorCode.UNKNOWN_SERVER_ERROR
     return CreateTopicsResponse.CreatableTopicResult(
-        name=name, error_code=refused.error, error_message=str(refused)
+        name=name, error_code=refused.error, error_message=None if is_fault else str(refused)
     )
 
 

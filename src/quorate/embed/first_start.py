@@ -116,6 +116,7 @@ def _others(config: RaftConfig, recovered: Recovered) -> Sequence[Voter] | None:
         return None
     founders = {voter.key.id: voter for voter in control.voters or ()}
     own = founders.pop(config.node_id, None)
+    # unreached: `create` writes the own entry, and the first start confirms it
     return tuple(founders.values()) if own is not None and is_unconfirmed(own) else None
 
 
@@ -177,11 +178,12 @@ async def _ask(
     answer: asyncio.Future[DescribeClusterResponse | None] = loop.create_future()
 
     def answered(message: Message) -> None:
-        if not answer.done():
+        if not answer.done():  # unreached: a request has one outcome
+            # unreached: the codec of the request decodes the response
             answer.set_result(message if isinstance(message, DescribeClusterResponse) else None)
 
     def failed(failure: SendFailure) -> None:
-        if not answer.done():
+        if not answer.done():  # unreached: a request has one outcome
             answer.set_result(None)
 
     def build(version: int) -> Message:

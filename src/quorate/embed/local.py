@@ -148,7 +148,7 @@ class MemoryDriver:
             return
         if self._inbox:
             self._schedule()
-        if effects.wake_at_ms is not None:
+        if effects.wake_at_ms is not None:  # unreached: only an ended node has no time to wake
             delay = max(effects.wake_at_ms - now.monotonic_ms, 0) / 1000
             self._timer = self._loop.call_later(delay, self._schedule)
 

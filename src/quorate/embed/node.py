@@ -97,7 +97,7 @@ class EmbeddedNode(ReplicaView):
         for item in happened:
             if isinstance(item, Call):
                 self._call(item, effects)
-            elif not isinstance(item, Registered):
+            elif not isinstance(item, Registered):  # unreached: a member registers nowhere
                 self._inbox.append(item)
         if self._refused is not None:
             # The replica must not take the request: one log would have records of two quorums.

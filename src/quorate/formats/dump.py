@@ -18,7 +18,15 @@ from quorate.formats.control import (
     decode_end_transaction,
     decode_message,
 )
-from quorate.formats.dump_contents import Contents, LogKind, MetadataContents, MissingKeyError
+from quorate.formats.dump_contents import (
+    TEXT_DECODERS,
+    Contents,
+    LogKind,
+    MetadataContents,
+    TextDecoder,
+    UndecodableError,
+    contents_of,
+)
 from quorate.formats.errors import BatchError, RecordError
 from quorate.formats.json_text import text, to_json
 from quorate.formats.legacy_batch import FIRST_MAGIC, LegacyBatch, LegacyFormatError
@@ -47,6 +55,12 @@ class DumpOptions:
     kind: LogKind = LogKind.METADATA
     print_data: bool = True
     skip_record_metadata: bool = False
+    decoders: tuple[TextDecoder, TextDecoder] = TEXT_DECODERS
+    """Of keys and of values as text."""
+
+    def contents(self) -> Contents:
+        """Return what prints the records."""
+        return contents_of(self.kind, self.decoders)
 
 
 def batch_line(view: BatchView) -> str:
@@ -208,7 +222,7 @@ class RecordDump:
         if self._options.print_data and not view.is_control:
             try:
                 line = _with_contents(line, *self._contents.texts(record))
-            except MissingKeyError as error:
+            except UndecodableError as error:
                 raise CutLineError(str(error), line) from None
         return line
 
@@ -228,7 +242,7 @@ class RecordDump:
                 line = _with_contents(line, *self._legacy_texts(batch))
         except LegacyFormatError as error:
             raise CutLineError(_damaged_format(view, str(error)), line) from None
-        except MissingKeyError as error:
+        except UndecodableError as error:
             raise CutLineError(str(error), line) from None
         return line
 

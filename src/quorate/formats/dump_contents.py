@@ -27,8 +27,22 @@ class LogKind(Enum):
     SHARE_STATE = "share-group-state-decoder"
 
 
-class MissingKeyError(DumpError):
-    """A record without the key that its decoder needs: Kafka's tool ends there."""
+class TextDecoder(Enum):
+    """How keys and values become text, by the name of Kafka's class (`org.apache.kafka.tools.api`)."""
+
+    STRING = "StringDecoder"
+    INTEGER = "IntegerDecoder"
+    LONG = "LongDecoder"
+    DEFAULT = "DefaultDecoder"
+
+
+_NUMBER_SIZES: Final = {TextDecoder.INTEGER: 4, TextDecoder.LONG: 8}
+TEXT_DECODERS: Final = (TextDecoder.STRING, TextDecoder.STRING)
+"""Of keys and of values, where nothing else is asked for."""
+
+
+class UndecodableError(DumpError):
+    """A record that its decoder cannot print: Kafka's tool ends there."""
 
 
 class Contents(Protocol):
@@ -42,17 +56,20 @@ class Contents(Protocol):
 
 
 class TextContents:
-    """Keys and values as text."""
+    """Keys and values as text. `decoders`: of keys and of values."""
+
+    def __init__(self, decoders: tuple[TextDecoder, TextDecoder]) -> None:
+        self._key, self._value = decoders
 
     def texts(self, record: LooseRecord) -> tuple[str | None, str | None]:
-        """Key and value, if the record has them."""
-        key, value = (
-            None if data is None else plain_text(data) for data in (record.key, record.value)
+        """Key and value, if the record has them. Raises UndecodableError."""
+        return (
+            None if record.key is None else _decoded(self._key, record, record.key),
+            None if record.value is None else _decoded(self._value, record, record.value),
         )
-        return key, value
 
     def members(self, record: LooseRecord) -> str:
-        """The members `key` and `value`."""
+        """The members `key` and `value`. Raises UndecodableError."""
         key, value = ("null" if word is None else text(word) for word in self.texts(record))
         return f'"key":{key},"value":{value}'
 
@@ -102,9 +119,9 @@ class CoordinatorContents:
         }[kind]
 
     def texts(self, record: LooseRecord) -> tuple[str | None, str | None]:
-        """Key and value as JSON. Raises MissingKeyError for a record without a key."""
+        """Key and value as JSON. Raises UndecodableError for a record without a key."""
         if record.key is None:
-            raise MissingKeyError(
+            raise UndecodableError(
                 f"Failed to decode message at offset {record.offset} using the specified decoder "
                 "(message had a missing key)"
             )
@@ -163,17 +180,31 @@ class RemoteLogContents:
             return _error_member(error)
 
 
-def contents_of(kind: LogKind) -> Contents:
-    """What prints the records of a log."""
+def contents_of(kind: LogKind, decoders: tuple[TextDecoder, TextDecoder]) -> Contents:
+    """What prints the records of a log; the decoders are those of keys and values as text."""
     match kind:
         case LogKind.TEXT:
-            return TextContents()
+            return TextContents(decoders)
         case LogKind.METADATA:
             return MetadataContents()
         case LogKind.REMOTE_LOG:
             return RemoteLogContents()
         case _:
             return CoordinatorContents(kind)
+
+
+def _decoded(decoder: TextDecoder, record: LooseRecord, data: bytes) -> str:
+    if decoder is TextDecoder.STRING:
+        return plain_text(data)
+    if decoder is TextDecoder.DEFAULT:
+        return data.hex()
+    size = _NUMBER_SIZES[decoder]
+    if len(data) < size:
+        raise UndecodableError(
+            f"{decoder.value} needs {size} bytes, and the record at offset {record.offset} has "
+            f"{len(data)}"
+        )
+    return str(int.from_bytes(data[:size], "big", signed=True))
 
 
 def _value_json(value: Message, version: int) -> str:

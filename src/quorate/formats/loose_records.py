@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from quorate.base.errors import QuorateError
+from quorate.base.java_utf8 import java_text
 from quorate.formats.batch import HEADER_SIZE, BatchView
+from quorate.formats.batch_view import compression_name
+from quorate.formats.codecs import CodecError, decompress
 from quorate.formats.varint import read_signed
-
-_GZIP: Final = 31
-"""Window size and container, in the terms of zlib."""
 
 
 class DumpError(QuorateError):
@@ -67,12 +65,13 @@ def _record_bytes(view: BatchView) -> bytes:
     data = view.data[HEADER_SIZE:]
     if not view.count or view.compression == "none":
         return data
-    if view.compression != "gzip":
+    codec = compression_name(view.attributes)
+    if codec is None:
         raise DumpError(unreadable_codec(view))
     try:
-        return zlib.decompress(data, _GZIP)
-    except zlib.error as error:
-        raise DumpError(f"batch at byte {view.position}: damaged gzip data: {error}") from None
+        return decompress(codec, data)
+    except CodecError as error:
+        raise DumpError(f"batch at byte {view.position}: damaged {codec} data: {error}") from None
 
 
 def _read_loose(view: BatchView, data: bytes, position: int) -> tuple[LooseRecord, int]:
@@ -110,13 +109,10 @@ def _read_bytes(data: bytes, position: int, stop: int) -> tuple[bytes | None, in
 
 
 def unreadable_codec(view: BatchView) -> str:
-    """Why the records of a batch of another codec are not read."""
-    return (
-        f"batch at byte {view.position}: records that are compressed with {view.compression} cannot "
-        "be read, only none and gzip"
-    )
+    """Why the records of a batch with a codec that Kafka does not have are not read."""
+    return f"batch at byte {view.position}: there is no codec {view.compression}"
 
 
 def plain_text(value: bytes) -> str:
     """Bytes as text, as Kafka's string decoder does."""
-    return value.decode(errors="replace")
+    return java_text(value)

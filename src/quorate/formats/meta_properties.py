@@ -98,7 +98,7 @@ def _parse(data: bytes, where: str) -> dict[str, str]:
     try:
         return {key: found.value for key, found in load_properties(data).items()}
     except PropertiesError as error:
-        reason = f"{error} (line {error.line})"
+        reason = f"{error} (line {error.line}, column {error.column})"
         raise FormatError(f"{where}: not a properties file: {reason}{HOW_TO_REPAIR}") from None
 
 

@@ -15,11 +15,20 @@ _LETTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class PropertiesError(ValueError):
-    """A text that Java refuses, too; `line` counts from 1."""
+    """A text that Java refuses, too; `line` and `column` count from 1."""
 
-    def __init__(self, reason: str, line: int) -> None:
+    def __init__(self, reason: str, line: int, column: int) -> None:
         super().__init__(reason)
         self.line = line
+        self.column = column
+
+
+class _Piece(NamedTuple):
+    """A part of a logical line: where it begins there, and where it stands in the file."""
+
+    start: int
+    line: int
+    column: int
 
 
 class Property(NamedTuple):
@@ -35,38 +44,42 @@ def load_properties(data: bytes) -> dict[str, Property]:
     Raises PropertiesError: a `\\u` without its four hexadecimal digits, nothing else is wrong.
     """
     found = {}
-    for number, line in _logical_lines(data.decode("iso-8859-1")):
+    for line, pieces in _logical_lines(data.decode("iso-8859-1")):
         key = _KEY.match(line)
         assert key is not None  # it may be empty
         separator = _SEPARATOR.match(line, key.end())
         assert separator is not None
-        name = _unescaped(key[0], number)
-        found[name] = Property(_unescaped(line[separator.end() :], number), number)
+        name = _unescaped(line, 0, key.end(), pieces)
+        value = _unescaped(line, separator.end(), len(line), pieces)
+        found[name] = Property(value, pieces[0].line)
     return found
 
 
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+def _logical_lines(text: str) -> Iterator[tuple[str, list[_Piece]]]:
     """Without comments and blank ones, and with those that go on behind a backslash as one; each
-    with the number of the natural line where it begins."""
-    whole, begun = "", 1
+    with the natural lines that it is made of."""
+    whole, pieces = "", list[_Piece]()
     for number, natural in enumerate(_LINE_ENDS.split(text), 1):
         line = natural.lstrip(_BLANKS)
         if not whole:
             if line.startswith(("#", "!")):
                 continue
-            begun = number
+            pieces = []
+        pieces.append(_Piece(len(whole), number, len(natural) - len(line) + 1))
         whole += line
         if (len(line) - len(line.rstrip("\\"))) % 2:
             whole = whole[:-1]
             continue
         if whole:
-            yield begun, whole
+            yield whole, pieces
         whole = ""
     if whole:
-        yield begun, whole
+        yield whole, pieces
 
 
-def _unescaped(text: str, line: int) -> str:
+def _unescaped(line: str, start: int, end: int, pieces: list[_Piece]) -> str:
+    """Return a part of a logical line with its escapes replaced."""
+    text = line[start:end]
     if "\\" not in text:
         return text
 
@@ -75,8 +88,14 @@ def _unescaped(text: str, line: int) -> str:
         if digits is not None:
             return chr(int(digits, 16))
         if letter == "u":
-            raise PropertiesError("Malformed \\uxxxx encoding.", line)
+            raise _malformed(start + escape.start(), pieces)
         return _LETTERS.get(letter, letter)
 
     # Java's strings are UTF-16: two escapes may be one character.
     return _ESCAPE.sub(plain, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _malformed(at: int, pieces: list[_Piece]) -> PropertiesError:
+    piece = [piece for piece in pieces if piece.start <= at][-1]
+    column = piece.column + at - piece.start
+    return PropertiesError("Malformed \\uxxxx encoding.", piece.line, column)

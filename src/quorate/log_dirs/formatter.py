@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import Final
 
@@ -75,6 +76,7 @@ def plan(config: NodeConfig, request: FormatRequest) -> FormatPlan:
     records: tuple[BootstrapRecord, ...] = feature_records(version, levels)
     records += tuple(map(parse_scram, request.scram))
     _refuse_aliases(config.directories)
+    _refuse_nested(config)
     ensemble = load_ensemble(config.directories)
     verify(ensemble, request.cluster_id, config.node_id, request.member)
     _refuse_voter_ids(config, request, ensemble)
@@ -192,6 +194,24 @@ def _refuse_aliases(directories: Sequence[str]) -> None:
                 "in log.dirs and metadata.log.dir"
             )
         names |= dict.fromkeys(keys, directory)
+
+
+def _refuse_nested(config: NodeConfig) -> None:
+    """Refuse a directory inside another one with which no node starts.
+
+    A broker takes each directory in a log directory for a partition's, and stops at a name that is
+    none (`LogManager.loadLogs`). A controller lists none, but its log has a name there.
+    """
+    for outer, inner in permutations(config.directories, 2):
+        real = Path(os.path.realpath(inner))
+        home = Path(os.path.realpath(outer))
+        if not real.is_relative_to(home):
+            continue
+        if "broker" in config.roles or real.relative_to(home).parts[0] == PARTITION_DIRECTORY:
+            raise FormatterError(
+                f"{inner} ({real}) is inside {outer}, where a node takes it for the directory of a "
+                "partition: name directories in log.dirs and metadata.log.dir that are apart"
+            )
 
 
 def _refuse_voter_ids(

@@ -184,25 +184,7 @@ def checked_ensemble(config: NodeConfig, member: bool = False) -> MetaProperties
         if meta.node_id is None or meta.cluster_id is None:
             what = "node ID" if meta.node_id is None else "cluster ID"
             raise IdentityError(f"Error: {what} not found in {directory}{HOW_TO_REPAIR}")
-    # 6. The only voter elects itself at once, with whatever it has.
-    _check_not_emptied(config)
     return ensemble
-
-
-def _check_not_emptied(config: NodeConfig) -> None:
-    """Refuse a metadata directory without files of a node that is the only voter.
-
-    Formatting makes no such directory, and a start fills it: the log was removed, and no other node
-    has its records.
-    """
-    partition = Path(config.metadata_log_dir, PARTITION_DIRECTORY)
-    is_only_voter = [voter.key.id for voter in config.static_voters] == [config.node_id]
-    if is_only_voter and partition.is_dir() and not any(partition.iterdir()):
-        raise IdentityError(
-            f"{partition} is empty, and node {config.node_id} is the only voter: records that were "
-            "acknowledged may be lost. Restore the files of the directory from a copy. If the node has "
-            "never run, or is to begin with an empty log, remove the directory"
-        )
 
 
 def _identity(config: NodeConfig, ensemble: MetaPropertiesEnsemble) -> NodeIdentity:

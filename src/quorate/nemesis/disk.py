@@ -53,8 +53,8 @@ class LossyDisk:
         self.guard = threading.Lock()
         self._unsynced: dict[str, _UnsyncedWrites] = {}
 
-    def lock(self) -> None:
-        self._disk.lock()
+    def lock(self) -> bool:
+        return self._disk.lock()
 
     def unlock(self) -> None:
         self._disk.unlock()

@@ -99,7 +99,12 @@ async def serve(given: argparse.Namespace) -> None:
     faults = DiskFaults()
 
     def storage_of(config: NodeConfig) -> Storage:
-        options = LogOptions(config.segment_bytes, config.metadata_log_segment_ms, needs_vote=True)
+        options = LogOptions(
+            config.segment_bytes,
+            config.metadata_log_segment_ms,
+            needs_vote=True,
+            node_id=config.node_id,
+        )
         rng = random.Random(given.seed).random
         return DiskStorage(LossyDisk(Path(config.metadata_log_dir), faults, rng), options)
 

@@ -160,7 +160,7 @@ def _entry(name: str, request: Any, call: Call | None) -> AuditEntry:
 
 def _shown(value: Any, depth: int) -> Any:
     if isinstance(value, Struct):
-        if depth == _MOST_DEPTH:
+        if depth == _MOST_DEPTH:  # unreached: no request of the trail is nested so deep
             return "..."
         fields = type(value).schema.fields
         found = {f.name: getattr(value, f.name) for f in fields if f.name in SHOWN}
@@ -170,10 +170,10 @@ def _shown(value: Any, depth: int) -> Any:
         more = len(value) - MOST_ITEMS
         return [*shown, f"and {more} more"] if more > 0 else shown
     if isinstance(value, bytes):  # no field of these holds a secret
-        return uuid_to_text(Uuid(value)) if len(value) == _UUID_BYTES else None
+        return uuid_to_text(Uuid(value)) if len(value) == _UUID_BYTES else None  # unreached: ids
     if isinstance(value, str):
         return value[:_MOST_TEXT]
-    return value if isinstance(value, bool | int | float) else None
+    return value if isinstance(value, bool | int | float) else None  # unreached: no other kind
 
 
 def _problems(response: Any) -> list[dict[str, Any]]:

@@ -16,7 +16,6 @@ from quorate.controller.activation import Bootstrap
 from quorate.controller.context import Context, ControllerConfig, Rng
 from quorate.controller.counts import ControllerCounts
 from quorate.controller.head import Head
-from quorate.controller.heartbeats import CONTINUE_SHUTDOWN
 from quorate.controller.liveness import Liveness
 from quorate.controller.partition_index import PartitionIndex
 from quorate.controller.result import WriteOperation
@@ -214,11 +213,7 @@ class ControllerNode(ReplicaView):
     def _reply(self, call: Call, answer: Message, effects: NodeEffects, work_ns: int = 0) -> None:
         if self._is_audited:
             effects.audit += of_answer(call, answer)
-        error = getattr(answer, "error_code", ErrorCode.NONE)
-        if call.envelope is not None and error == ErrorCode.NOT_CONTROLLER:
-            self._refuse_envelope(call, effects)
-        else:
-            self._send(call, answer, effects, work_ns)
+        self._send(call, answer, effects, work_ns)
 
     def _refuse_envelope(self, call: Call, effects: NodeEffects) -> None:
         """The broker sends the request to the next controller (`RequestChannel.buildResponse`)."""
@@ -244,7 +239,7 @@ class ControllerNode(ReplicaView):
             self._own_writes.follow()
         elif not writes.is_deciding:
             if self.liveness.shutting_down() is not None:
-                self._own_writes.hurry(CONTINUE_SHUTDOWN, now_ms)
+                self._own_writes.continue_shutdown(now_ms)
             for operation, request in self._own_writes.due(now_ms, writes.head.image):
                 writes.add(operation, request, None, now_ms)
 

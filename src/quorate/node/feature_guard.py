@@ -35,7 +35,7 @@ class FeatureGuard:
         payload = batch.payload
         if isinstance(payload, bytes) and FEATURE_LEVEL_FRAME in payload:
             for view in iter_batches(payload, verify=False):
-                if not view.is_control:  # unreached: only a rare control batch has the frame
+                if not view.is_control:  # unreached: a control batch has no such bytes
                     check_values(values(view), self.unstable, where)
 
     def check_values(self, found: Iterable[bytes], where: str) -> None:

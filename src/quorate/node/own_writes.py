@@ -1,11 +1,12 @@
 """The writes of the active controller itself, and when it makes them.
 
 1. On activation: the activation records, before any other write (`CompleteActivationEvent`).
-2. Its own registration, while the head image lacks this incarnation (KIP-919).
-3. A NoOpRecord every `metadata.max.idle.interval.ms` (KIP-835).
-4. Periodic tasks (`PeriodicTaskControlManager`): fencing of brokers without contact, the partitions of
-   brokers that shut down, preferred and unclean elections, removal of expired delegation tokens. A task
-   that has more to do runs again at once.
+2. The elections that an unfencing under a former leader has left over.
+3. Its own registration, while the head image lacks this incarnation (KIP-919).
+4. A NoOpRecord every `metadata.max.idle.interval.ms` (KIP-835).
+5. The next partitions of brokers that shut down, while there are any.
+6. Periodic tasks (`PeriodicTaskControlManager`): fencing of brokers without contact, preferred and
+   unclean elections, removal of expired delegation tokens. A task that has more to do runs again at once.
 
 All of them are write operations in the write queue, like those of clients.
 """
@@ -18,7 +19,7 @@ from typing import Any, Final
 from quorate.controller.activation import ACTIVATION, NO_OP, Bootstrap
 from quorate.controller.context import ControllerConfig
 from quorate.controller.delegation_tokens import EXPIRE_DELEGATION_TOKENS
-from quorate.controller.elections import ELECT_PREFERRED, ELECT_UNCLEAN
+from quorate.controller.elections import ELECT_LEFT_OVER, ELECT_PREFERRED, ELECT_UNCLEAN
 from quorate.controller.heartbeats import CONTINUE_SHUTDOWN, FENCE_STALE_BROKER
 from quorate.controller.registration import CONTROLLER_REGISTRATION
 from quorate.controller.result import WriteOperation
@@ -30,6 +31,7 @@ OWN_REASONS: Final[Mapping[WriteOperation[Any, Any], str]] = {
     CONTINUE_SHUTDOWN: "the broker shuts down",
     ELECT_PREFERRED: "auto.leader.rebalance.enable: the preferred leader is available",
     ELECT_UNCLEAN: "unclean.leader.election.enable: no replica in sync is available",
+    ELECT_LEFT_OVER: "a replica in sync is available, and the former leader did not elect it",
     EXPIRE_DELEGATION_TOKENS: "the tokens have expired",
     ACTIVATION: "this node became the active controller",
 }
@@ -57,6 +59,10 @@ class OwnWrites:
         """Name of a periodic task -> when it runs next; absent: it is under way."""
         self._no_op_at: int | None = None
         self._register_at: int | None = None
+        self._may_have_left_over = False
+        """This node has become active, and has not looked for elections that are left over."""
+        self._is_moving = False
+        """The next partitions of brokers that shut down are due, or under way."""
         self._registered_in: Cluster | None = None
         """The registrations among which ours was seen: no need to look again."""
 
@@ -76,29 +82,37 @@ class OwnWrites:
         """This node becomes the active controller: returns the write that comes first."""
         self._no_op_at = now_ms + self._max_idle_ms if self._max_idle_ms else None
         self._register_at = now_ms
+        self._may_have_left_over = True
+        self._is_moving = False
         self._task_at = {task.name: now_ms + period for task, period in self._periods.items()}
         return ACTIVATION, self._bootstrap
 
     def follow(self) -> None:
         """This node is not active any more."""
         self._no_op_at = self._register_at = None
+        self._may_have_left_over = False
         self._task_at.clear()
 
     def done(self, operation: WriteOperation[Any, Any], again: object, now_ms: int) -> None:
         """One of the writes is done; `again`: a periodic task has more to do."""
+        if operation is CONTINUE_SHUTDOWN:
+            self._is_moving = False
         period = self._periods.get(operation)
         if period is not None and self._register_at is not None:
             self._task_at[operation.name] = now_ms + (_AGAIN_MS if again is True else period)
 
-    def hurry(self, task: WriteOperation[Any, Any], now_ms: int) -> None:
-        """Let a periodic task run now, unless it is under way or due soon."""
-        at_ms = self._task_at.get(task.name)
-        if at_ms is not None:
-            self._task_at[task.name] = min(at_ms, now_ms + _AGAIN_MS)
+    def continue_shutdown(self, now_ms: int) -> None:
+        """Partitions of a broker that shuts down are still to be moved: do it soon, unless it is done now."""
+        if not self._is_moving:
+            self._is_moving = True
+            self._task_at[CONTINUE_SHUTDOWN.name] = now_ms + _AGAIN_MS
 
     def due(self, now_ms: int, head: Image) -> list[OwnWrite]:
         """Called after each step of an active controller."""
         found: list[OwnWrite] = []
+        if self._may_have_left_over:
+            self._may_have_left_over = False
+            found.append((ELECT_LEFT_OVER, None))
         register_at = self._register_at
         if (
             register_at is not None
@@ -115,7 +129,7 @@ class OwnWrites:
         if self._no_op_at is not None and now_ms >= self._no_op_at:
             self._no_op_at = now_ms + self._max_idle_ms
             found.append((NO_OP, None))
-        for task in self._periods:
+        for task in (*self._periods, CONTINUE_SHUTDOWN):
             at_ms = self._task_at.get(task.name)
             if at_ms is not None and now_ms >= at_ms:
                 # Until `done` sets the next time: a second run would be decided on the same brokers.
@@ -125,10 +139,8 @@ class OwnWrites:
 
 
 def _periods(config: ControllerConfig) -> dict[WriteOperation[Any, Any], int]:
-    check_ms = max(1, config.session_timeout_ms // _CHECKS_PER_SESSION)
     periods = {
-        FENCE_STALE_BROKER: check_ms,
-        CONTINUE_SHUTDOWN: check_ms,
+        FENCE_STALE_BROKER: max(1, config.session_timeout_ms // _CHECKS_PER_SESSION),
         ELECT_UNCLEAN: config.unclean_election_interval_ms,
     }
     if config.tokens.secret_key is not None:

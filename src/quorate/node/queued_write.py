@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any
 
 from quorate.base.errors import ErrorCode
 from quorate.controller.liveness import LivenessChange
-from quorate.controller.result import WriteOperation
+from quorate.controller.result import ApiError, WriteOperation
 from quorate.node.audit import WriteFacts
 from quorate.node.requests import Call
 from quorate.wire.schema import Message
@@ -33,6 +34,25 @@ class QueuedWrite:
     work_ns: int = 0
     """How long its decision has taken."""
     facts: WriteFacts = field(default_factory=WriteFacts)
+
+
+@dataclass(slots=True)
+class WriteInWork:
+    """A write whose decision has begun and not ended."""
+
+    write: QueuedWrite
+    steps: Generator[Any, None, None]
+
+    def advance(self, refused: ApiError | None, clock: Callable[[], int]) -> Any:
+        """Run the steps up to the next pause, and add the time to the write's.
+
+        refused: raised in the decision; clock: in ns.
+        """
+        began_ns = clock()
+        try:
+            return self.steps.send(None) if refused is None else self.steps.throw(refused)
+        finally:
+            self.write.work_ns += clock() - began_ns
 
 
 @dataclass(slots=True)

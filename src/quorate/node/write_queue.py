@@ -6,11 +6,12 @@ response.
 2. The operation decides on the head image. A decision in steps (a generator) holds the queue and
    goes on with each `resume`: one step for each step of the node, so that raft requests and reads
    are answered in between. After it, each `resume` decides a few of the writes that it held up.
+   A decision that takes turns (`Turn`) lets them in after each part.
 3. The records are encoded, applied to the head and submitted to the replica, in one part or several.
    Many records take several steps, and the write holds the queue until its last one. Then what the
    decision changes of the brokers' liveness is applied.
 4. `settle` takes the outcome of each part, in the order of the log. The commit of the last part
-   releases the response. A result without records is released with the write before it.
+   releases the response. A result without records waits for the newest part that it may have read.
 5. Leadership is lost: every write fails with NOT_CONTROLLER, and the head is the committed image
    again. What was submitted may or may not commit.
 
@@ -36,9 +37,10 @@ from quorate.controller.result import (
     OnException,
     Part,
     Result,
+    Turn,
     WriteOperation,
 )
-from quorate.node.queued_write import QueuedWrite, WriteResponse
+from quorate.node.queued_write import QueuedWrite, WriteInWork, WriteResponse
 from quorate.node.record_writer import RecordWriter, UnwritableRecordError
 from quorate.node.requests import Call
 from quorate.raft import inputs
@@ -105,7 +107,11 @@ class WriteQueue:
         """The epoch that this node gives up; the replica may still lead in it."""
         self._leader_id = leader_id
         self._token = 0
-        self._deciding: tuple[QueuedWrite, Generator[Any, None, None]] | None = None
+        self._deciding: WriteInWork | None = None
+        self._resting: deque[WriteInWork] = deque()
+        """Decisions that let other writes in between; the first one goes on next."""
+        self._parts: dict[int, QueuedWrite] = {}
+        """The write of each part that is submitted and not committed, by its token."""
         self._committed_token = 0
         """Of the newest part that is committed."""
         self._submitted_token = 0
@@ -114,8 +120,7 @@ class WriteQueue:
         """Of the request to the raft layer that the present decision waits for; 0: none."""
         self._queued: deque[QueuedWrite] = deque()
         self._pending: deque[QueuedWrite] = deque()
-        """Decided and not committed. The first one always has a token: that of its own last part, or
-        of the part that it waits for."""
+        """Decided and not committed, in the order of their tokens."""
         self._was_refused = False
         self._is_shutting_down = False
 
@@ -146,14 +151,15 @@ class WriteQueue:
         queued write may time out.
         """
         if not self._raft_token:
-            return now_ms if self.is_deciding or self._queued else None
+            return now_ms if self.is_deciding or self._queued or self._resting else None
         deadlines = (write.deadline_ms for write in self._queued)
         return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
 
     @property
     def unanswered(self) -> int:
         """How many writes have no response yet."""
-        return len(self._queued) + len(self._pending) + (self._deciding is not None)
+        in_work = len(self._resting) + (self._deciding is not None)
+        return len(self._queued) + len(self._pending) + in_work
 
     # -- 1. in ----------------------------------------------------------------------------------
     def add(
@@ -190,7 +196,8 @@ class WriteQueue:
         """Called once in each step of the node, before its replica steps.
 
         Queued writes whose deadline has passed fail with REQUEST_TIMED_OUT. The decision that holds
-        the queue takes one more step; without one, the next queued writes are decided.
+        the queue takes one more step; without one, the next queued writes are decided, and then a
+        decision that has let them in between goes on.
         """
         self._now_ms = now_ms
         late = [w for w in self._queued if w.deadline_ms is not None and w.deadline_ms <= now_ms]
@@ -212,6 +219,9 @@ class WriteQueue:
             if self.unsubmitted_records - submitted >= QUEUED_RECORDS:
                 break
             self._decide(self._queued.popleft())
+        if self._resting and not self.is_deciding:
+            self._deciding = self._resting.popleft()
+            self._advance(None)
 
     def shut_down(self) -> None:
         """The node begins to shut down: writes that are not decided yet fail, and so do new ones.
@@ -226,7 +236,7 @@ class WriteQueue:
     # -- 2. decide ------------------------------------------------------------------------------
     def _decide(self, write: QueuedWrite) -> None:
         self.queued_ms.append(self._now_ms - write.added_ms)
-        self._deciding = write, self._steps(write)
+        self._deciding = WriteInWork(write, self._steps(write))
         self._advance(None)
 
     def _steps(self, write: QueuedWrite) -> Generator[Any, None, None]:
@@ -246,9 +256,8 @@ class WriteQueue:
         write.changes = result.liveness
         self._liveness.written(result.liveness)
         # Also without records the response waits: the decision has read what is not committed.
-        if not self._pending and not write.token:
-            write.token = self._submitted_token
-        if self._pending or write.token > self._committed_token:
+        write.token = self._submitted_token
+        if write.token > self._committed_token:
             self._pending.append(write)
         else:
             self._succeed(write, self.committed_offset)
@@ -256,9 +265,9 @@ class WriteQueue:
     def _advance(self, refused: ApiError | None) -> None:
         """Run the steps of the write that is decided, up to the next pause or the end."""
         assert self._deciding is not None
-        write, steps = self._deciding
+        write = self._deciding.write
         try:
-            wanted = self._measured(write, steps, refused)
+            wanted = self._deciding.advance(refused, self._clock)
         except StopIteration:
             self._deciding = None
         except Exception as error:
@@ -272,17 +281,12 @@ class WriteQueue:
                     )
                 )
             elif isinstance(wanted, Part):
-                self._write_part(write, wanted)
-
-    def _measured(
-        self, write: QueuedWrite, steps: Generator[Any, None, None], refused: ApiError | None
-    ) -> Any:
-        """Run the steps up to the next pause, and add the time to the write's."""
-        began_ns = self._clock()
-        try:
-            return steps.send(None) if refused is None else steps.throw(refused)
-        finally:
-            write.work_ns += self._clock() - began_ns
+                if wanted.records:
+                    self._write_part(write, wanted)
+                if isinstance(wanted, Turn) and self._deciding is not None:
+                    self._liveness.written(wanted.liveness)
+                    self._resting.append(self._deciding)
+                    self._deciding = None
 
     def _write_part(self, write: QueuedWrite, part: Part) -> None:
         try:
@@ -312,6 +316,7 @@ class WriteQueue:
                 yield None
                 continue
             write.token = self._submitted_token = self._next_token()
+            self._parts[write.token] = write
             self.inputs.append(Submit(write.token, part))
         if self.audited is not None:
             write.facts.add(records)
@@ -327,29 +332,16 @@ class WriteQueue:
             self._committed(outcome)
 
     def _committed(self, outcome: Committed) -> None:
-        pending = self._pending
-        oldest = self._oldest_outstanding if self.audited is not None else None
-        if oldest is not None and oldest.facts.first_offset < 0 and self._has_records(oldest):
-            oldest.facts.first_offset = outcome.base_offset
         self.committed_offset = outcome.end_offset
         self._committed_token = outcome.token
-        if not pending or pending[0].token != outcome.token:
-            return  # not the last part; or a leadership was lost and the write has failed
-        pending[0].last_offset = outcome.end_offset - 1
-        self._succeed(pending.popleft(), outcome.end_offset)
-        while pending and not pending[0].token:
-            self._succeed(pending.popleft(), outcome.end_offset)
-
-    def _has_records(self, write: QueuedWrite) -> bool:
-        """False: the write waits for records of another one."""
-        return bool(write.facts.records) or not self._pending
-
-    @property
-    def _oldest_outstanding(self) -> QueuedWrite | None:
-        """The write that the next part to commit belongs to."""
-        if self._pending:
-            return self._pending[0]
-        return None if self._deciding is None else self._deciding[0]
+        write = self._parts.pop(outcome.token, None)
+        if write is None:
+            return  # a leadership was lost and the write has failed
+        write.last_offset = outcome.end_offset - 1
+        if write.facts.first_offset < 0:
+            write.facts.first_offset = outcome.base_offset
+        while self._pending and self._pending[0].token <= outcome.token:
+            self._succeed(self._pending.popleft(), outcome.end_offset)
 
     def _settle_raft_request(self, outcome: Committed | Refused) -> None:
         self._raft_token = 0
@@ -401,12 +393,16 @@ class WriteQueue:
         self._epoch = None
         writes = [*self._pending]
         self._pending.clear()
+        self._parts.clear()
         self._raft_token = 0
+        in_work = [*self._resting]
+        self._resting.clear()
         if self._deciding is not None:
-            write, steps = self._deciding
+            in_work.append(self._deciding)
             self._deciding = None
-            self._close(write, steps)
-            writes.append(write)
+        for work in in_work:
+            self._close(work)
+            writes.append(work.write)
         for write in writes:
             self._fail(write, ErrorCode.NOT_CONTROLLER, NO_CONTROLLER)
         queued, self._queued = self._queued, deque()
@@ -426,12 +422,12 @@ class WriteQueue:
         if is_to_resign:
             self._resign()
 
-    def _close(self, write: QueuedWrite, steps: Generator[Any, None, None]) -> None:
+    def _close(self, work: WriteInWork) -> None:
         """End a decision in steps early. Its clean-up may fail; its write fails anyway."""
         try:
-            steps.close()
+            work.steps.close()
         except Exception as error:
-            self._note_fault(write, error, "its leadership has ended")
+            self._note_fault(work.write, error, "its leadership has ended")
 
     def _note_fault(self, write: QueuedWrite, error: Exception, then: str) -> None:
         self.faults += 1

@@ -342,7 +342,7 @@ def poll_follower(s: RaftState, role: Follower) -> int:
     Kafka's observers skip step 2. With auto join such an observer asks a silent leader for ever:
     the period of its request equals the request timeout, so a request is always in flight.
     """
-    if s.shutdown_deadline is not None:
+    if s.shutdown_deadline is not None:  # unreached: a follower stops at once
         return NEVER
     voter = s.electable
     # 1. Not while a snapshot is installed: the log that a candidate claims must not change.

@@ -9,7 +9,7 @@ on fetching, so nothing fails until the leader does. Then no candidate can ask t
    after a node has answered there. Until then its UpdateRaftVoter gets REQUEST_TIMED_OUT, which is
    retriable: the voter asks again in the next fetch timeout.
 
-The requests that begin an epoch tell the same of all voters, so a new leader knows it too.
+A new leader sends BeginQuorumEpoch to every voter until a node answers there, so it knows it too.
 """
 
 from __future__ import annotations
@@ -58,9 +58,23 @@ def move_is_refused(s: RaftState, role: Leader, before: Voter, after: Voter) -> 
 def _is_silent(s: RaftState, role: Leader, voter_id: int, moving_id: int) -> bool:
     """Does no node answer at the endpoint that the voter set has for this voter?"""
     probe = role.probes[voter_id]
-    if voter_id == moving_id or probe.is_answered:
+    is_untried = not probe.is_moved and probe.failed_ms is None
+    if voter_id == moving_id or probe.is_answered or is_untried:
         return False
     return probe.address == s.usable(s.voters.listeners(voter_id))
+
+
+def unproven_endpoints(s: RaftState) -> dict[int, EndpointProbe]:
+    """The endpoints of the other voters, at which no node has answered this new leader yet.
+
+    A voter with a wrong endpoint may find the leader and fetch before the leader's first request.
+    """
+    found = {}
+    for voter in s.voters.voters:
+        address = s.usable(voter.listeners)
+        if address is not None and voter.key != s.me:
+            found[voter.key.id] = EndpointProbe(address, False)
+    return found
 
 
 def endpoint_written(s: RaftState, role: Leader, key: ReplicaKey, old: Address | None) -> None:

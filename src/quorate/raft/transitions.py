@@ -12,6 +12,7 @@ from quorate.base.ids import Listeners, ReplicaKey, uuid_to_text
 from quorate.raft.answers import refuse
 from quorate.raft.messages import AddVoterResponse, RemoveVoterResponse
 from quorate.raft.progress import ProgressTracker
+from quorate.raft.reachability import unproven_endpoints
 from quorate.raft.ready import AbandonSnapshot
 from quorate.raft.reconfig_state import AskingVersions, VoterChange
 from quorate.raft.roles import (
@@ -238,6 +239,7 @@ def become_leader(s: RaftState, granting: set[int]) -> None:
         check_deadline=_check_deadline(s),
         begin_deadline=s.now,
         volatile_voters=volatile,
+        probes=unproven_endpoints(s),
     )
     role.progress.own.end_offset = s.durable.end_offset
     for voter_id in granting & role.progress.voters.keys():

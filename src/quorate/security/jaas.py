@@ -6,6 +6,7 @@ option.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, NoReturn
@@ -15,7 +16,8 @@ from quorate.base.errors import QuorateError
 _FLAGS: Final = ("required", "requisite", "sufficient", "optional")
 _PUNCTUATION: Final = "=;"
 _QUOTES: Final = "\"'"
-_ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+_ESCAPES: Final = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True))
+_OCTAL: Final = re.compile("[0-3][0-7]{0,2}|[4-7][0-7]?")
 _PACKAGE: Final = "org.apache.kafka.common.security."
 PLAIN_MODULE: Final = f"{_PACKAGE}plain.PlainLoginModule"
 SCRAM_MODULE: Final = f"{_PACKAGE}scram.ScramLoginModule"
@@ -160,6 +162,11 @@ class _JaasParser:
                 break
             if char == "\\" and pos + 1 < len(text):
                 pos += 1
+                octal = _OCTAL.match(text, pos)
+                if octal is not None:
+                    parts.append(chr(int(octal[0], 8)))
+                    pos = octal.end()
+                    continue
                 char = _ESCAPES.get(text[pos], text[pos])
             parts.append(char)
             pos += 1

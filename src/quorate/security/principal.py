@@ -20,6 +20,7 @@ _PARSER: Final = re.compile(_RULE)
 _NAMED_GROUP: Final = re.compile(r"\(\?<(?=[A-Za-z])")
 _PATTERN_PARTS: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\.", re.DOTALL)
 """Escapes, classes and the dots outside of them."""
+_ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
 _JAVA_DOT: Final = r"[^\n\r\x85\u2028\u2029]"
 _DOTALL: Final = re.compile(r"\(\?[A-Za-z]*s")
 _REFERENCE: Final = re.compile(r"\\(.)|\$(\d+)|\$\{(\w+)\}|(\$)", re.DOTALL)
@@ -139,8 +140,20 @@ def _rules(text: str) -> list[_Rule]:
         if match[1] is not None:
             found.append(_Rule())
         elif match[2] is not None:
-            found.append(_Rule(_compiled(match[2]), match[3], match[4]))
+            pattern = _compiled(match[2])
+            _check_names(pattern, match[3])
+            found.append(_Rule(pattern, match[3], match[4]))
     return found
+
+
+def _check_names(pattern: re.Pattern[str], replacement: str) -> None:
+    """Java refuses each name of a client where the replacement names no group: here at once."""
+    for reference in _REFERENCE.finditer(replacement):
+        name = reference[3]
+        if name is not None and name not in pattern.groupindex:
+            raise PrincipalError(
+                f"Invalid rule: the pattern `{pattern.pattern}` has no group {name}"
+            )
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
@@ -150,6 +163,13 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     """
     dot = "." if _DOTALL.search(pattern) else _JAVA_DOT
     ours = _PATTERN_PARTS.sub(lambda part: dot if part[0] == "." else part[0], pattern)
+    for part in _PATTERN_PARTS.findall(pattern):
+        inside = _ESCAPE.sub("", part)[1:]
+        if "[" in inside or "&&" in inside:
+            raise PrincipalError(
+                f"Invalid rule: the pattern `{pattern}`: the class {part} has another inside, which "
+                "is not supported"
+            )
     try:
         return re.compile(_NAMED_GROUP.sub("(?P<", ours), re.ASCII)
     except re.error as error:

@@ -119,6 +119,7 @@ def open_storage(config: NodeConfig) -> Storage:
         segment_bytes=config.segment_bytes,
         segment_ms=config.metadata_log_segment_ms,
         needs_vote=True,
+        node_id=config.node_id,
     )
     return FileStorage(Path(config.metadata_log_dir), options)
 

@@ -141,6 +141,8 @@ class Authentication:
         self._slot: Slot | None = None
         self._is_taking = False
         self._deadline: asyncio.TimerHandle | None = None
+        if not self.is_complete:  # from the first byte on: a transport may read once after a pause
+            connection.limit_frames(security.max_frame_bytes)
 
     @property
     def is_waiting(self) -> bool:
@@ -162,7 +164,6 @@ class Authentication:
             return
         if self._security.authenticator is not None:
             self._authenticator = self._security.authenticator(self._connection)
-        self._connection.limit_frames(self._security.max_frame_bytes)
         self._deadline = self._connection.call_later(self._security.timeout_s, self._late)
 
     def end(self) -> None:

@@ -73,8 +73,8 @@ class InboundConnection(asyncio.Protocol):
         self.incoming = 0
         """Bytes of requests that arrived and are not handed over: incomplete or throttled."""
         self._server = server
-        self.authentication = Authentication(security, self)
         self._reader = FrameReader(server.limits.max_request_bytes)
+        self.authentication = Authentication(security, self)
         self._transport: asyncio.Transport | None = None
         self._slots: deque[ResponseSlot] = deque()
         self._held: deque[bytes] = deque()

@@ -103,7 +103,9 @@ def _disk_problems(config: NodeConfig) -> Iterator[StartFinding]:
 
 def _read_log(config: NodeConfig, unstable: bool) -> bool:
     """Read the whole log as a node that starts; whether it has feature levels. Raises QuorateError."""
-    options = LogOptions(segment_bytes=config.segment_bytes, needs_vote=True)
+    options = LogOptions(
+        segment_bytes=config.segment_bytes, needs_vote=True, node_id=config.node_id
+    )
     storage = InspectedStorage(OsDisk(Path(config.metadata_log_dir)), options)
     log = storage.recovered.log
     has_levels = check_log(storage, log, unstable)

@@ -14,6 +14,7 @@ from quorate.base.notes import Warn
 from quorate.formats.files import (
     INDEX_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
     QUORUM_STATE,
     parse_segment_name,
     segment_name,
@@ -27,6 +28,20 @@ from quorate.storage.survey import REJOIN, DirectorySurvey
 from quorate.storage.witnesses import check_witnesses
 
 _NO_SNAPSHOT: Final = OffsetAndEpoch(0, 0)
+
+
+def check_emptied(disk: Disk, found: DirectorySurvey, options: LogOptions) -> None:
+    """Refuse an empty directory: a format leaves none, or one with a snapshot.
+
+    A node makes it and the first segment in one step. Its vote is in there, so a node that starts in
+    an emptied one votes again, and a lone voter gives all offsets anew.
+    """
+    if options.needs_vote and not found.names:
+        raise CorruptLogError(
+            f"{disk.where}: the directory is empty: the log and this replica's vote were there, and "
+            "records that were acknowledged may be lost. If the first start after the format was "
+            f"interrupted, remove the empty directory. Else restore its files, or {REJOIN}"
+        )
 
 
 def check_epochs(disk: Disk, found: DirectorySurvey) -> None:
@@ -57,7 +72,7 @@ def check_epochs(disk: Disk, found: DirectorySurvey) -> None:
             )
 
 
-def check_log_and_snapshots(disk: Disk, found: DirectorySurvey) -> None:
+def check_log_and_snapshots(disk: Disk, found: DirectorySurvey, options: LogOptions) -> None:
     """Do log and snapshots fit? (`KafkaRaftLog.recoverSnapshots`, `truncateToLatestSnapshot`)
 
     1. No segment: only an interrupted snapshot install leaves that (`_check_missing_log`).
@@ -65,10 +80,15 @@ def check_log_and_snapshots(disk: Disk, found: DirectorySurvey) -> None:
     3. The newest snapshot is newer than the log: the crash came between its rename and the drop of
        the old log. Finish the install.
     4. No other file knows of records beyond the log and the snapshot, else refuse.
+    5. In 1. and 3. this node was not the leader, else refuse: only a follower installs a snapshot, and
+       quorum-state names its leader before it fetches.
+    6. The log is empty and this node was the leader: warn. The crash may have come right before its
+       first record, or the records are lost.
     """
     newest = found.snapshots[-1].id if found.snapshots else None
     if not found.segments:
         _check_missing_log(disk, found, newest or _NO_SNAPSHOT)
+        _check_not_led(disk, found, options)
         found.start_offset = newest.offset if newest else 0
         return
     _check_start(disk, found, newest)
@@ -76,8 +96,11 @@ def check_log_and_snapshots(disk: Disk, found: DirectorySurvey) -> None:
         _check_missing_batches(disk, found, newest or _NO_SNAPSHOT)
     if newest is not None and _supersedes(disk, found, newest):
         _check_missing_batches(disk, found, newest)
+        _check_not_led(disk, found, options)
         found.superseded = True
         found.start_offset = newest.offset
+    elif not found.scan.epochs and (newest or _NO_SNAPSHOT).offset == 0:
+        _warn_of_empty_log(disk, found, options)
     check_witnesses(disk, found, newest or _NO_SNAPSHOT)
     if newest is not None and found.superseded:
         text = (
@@ -85,6 +108,34 @@ def check_log_and_snapshots(disk: Disk, found: DirectorySurvey) -> None:
             f"offset {found.scan.end_offset}: dropped the log, it goes on behind the snapshot"
         )
         found.notes.append(Warn(text))
+
+
+def _check_not_led(disk: Disk, found: DirectorySurvey, options: LogOptions) -> None:
+    """Refuse a log that a snapshot would replace, where this node led."""
+    if _led(found, options):
+        assert found.election is not None
+        raise CorruptLogError(
+            f"{disk.where}: the log does not reach its newest snapshot, but {QUORUM_STATE} says that "
+            f"this node was the leader of epoch {found.election.epoch}, and only a follower installs a "
+            f"snapshot: records that were acknowledged may be lost. Restore the log, or {REJOIN}"
+        )
+
+
+def _warn_of_empty_log(disk: Disk, found: DirectorySurvey, options: LogOptions) -> None:
+    if _led(found, options):
+        assert found.election is not None
+        found.notes.append(
+            Warn(
+                f"{disk.where}: the log is empty, but {QUORUM_STATE} says that this node was the leader "
+                f"of epoch {found.election.epoch}: records that were acknowledged are lost, unless "
+                "its first start was interrupted"
+            )
+        )
+
+
+def _led(found: DirectorySurvey, options: LogOptions) -> bool:
+    election = found.election
+    return election is not None and election.epoch > 0 and election.leader_id == options.node_id
 
 
 def _check_start(disk: Disk, found: DirectorySurvey, newest: OffsetAndEpoch | None) -> None:
@@ -117,6 +168,8 @@ def _check_missing_log(disk: Disk, found: DirectorySurvey, newest: OffsetAndEpoc
     said = _newer_epoch(found, newest)
     if not said and newest.offset == 0 and found.election and found.election.epoch > 0:
         said = f"{QUORUM_STATE} is of epoch {found.election.epoch}"
+    if not said and newest.offset == 0 and PARTITION_METADATA in found.names:
+        said = f"{PARTITION_METADATA} is there, which is written after the first segment"
     if said:
         raise CorruptLogError(
             f"{disk.where}: there is no segment of the log ({segment_name(newest.offset)}), but "
@@ -155,11 +208,15 @@ def _check_missing_batches(disk: Disk, found: DirectorySurvey, newest: OffsetAnd
 
 
 def check_vote(disk: Disk, found: DirectorySurvey, options: LogOptions) -> None:
-    epoch = found.scan.last_epoch
+    in_snapshot = found.snapshots[-1].id.epoch if found.snapshots else 0
+    epoch = max(found.scan.last_epoch, in_snapshot)
     if QUORUM_STATE in found.names or (epoch == 0 and found.torn_bytes == 0):
         return
-    log = f"reaches epoch {epoch}" if epoch else "has the beginning of a batch"
-    missing = f"{disk.where}/{QUORUM_STATE} is missing, but the log {log}: "
+    log = "the log has the beginning of a batch"
+    if epoch:
+        what = "the newest snapshot" if in_snapshot > found.scan.last_epoch else "the log"
+        log = f"{what} reaches epoch {epoch}"
+    missing = f"{disk.where}/{QUORUM_STATE} is missing, but {log}: "
     if options.needs_vote:
         raise CorruptLogError(
             f"{missing}it held this replica's vote of that epoch or of a later one, which must "

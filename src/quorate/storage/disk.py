@@ -61,8 +61,8 @@ class Disk(Protocol):
     where: str
     """The directory's path, for messages."""
 
-    def lock(self) -> None:
-        """Make the directory if it is missing and keep every other process out of it."""
+    def lock(self) -> bool:
+        """Keep every other process out of the directory; make it if it is missing, and say so."""
 
     def unlock(self) -> None: ...
 
@@ -231,14 +231,15 @@ class OsDisk:
         self._lock_key = ""
         self._identity: tuple[int, int] | None = None
 
-    def lock(self) -> None:
+    def lock(self) -> bool:
         if not self._parent.is_dir():
             raise StorageError(
                 f"{self._parent} is not a directory: create it and format it with 'storage format'"
             )
         self._take_lock(self._parent / LOCK)
         try:
-            if not self._path.is_dir():
+            is_new = not self._path.is_dir()
+            if is_new:
                 os.mkdir(self._path)
             # Also where it is there: a process that was killed may have made it.
             _sync_directory(self._parent, self._sync_directory)
@@ -249,6 +250,7 @@ class OsDisk:
         except StorageError:
             self.unlock()
             raise
+        return is_new
 
     def _take_lock(self, path: Path) -> None:
         """Java's FileChannel.lock is a POSIX record lock over the whole file: so is lockf."""

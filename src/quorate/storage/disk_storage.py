@@ -44,9 +44,9 @@ class DiskStorage:
 
     def open(self) -> Recovered:
         check(self._maybe_log is None, "a storage that is open already", self._disk.where)
-        self._disk.lock()
+        is_new = self._disk.lock()
         try:
-            found = survey(self._disk, self._options)
+            found = survey(self._disk, self._options, is_new=is_new)
             self._maybe_log = repair(self._disk, found, self._options)
         except BaseException:
             self._disk.unlock()

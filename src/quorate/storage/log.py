@@ -41,6 +41,8 @@ class LogOptions:
     needs_vote: bool = False
     """The owner saves an epoch before it writes a record of it: a log without quorum-state has lost
     that, and with it a vote."""
+    node_id: int | None = None
+    """Of the owner, as quorum-state names it; None: unknown."""
     sync_every: int = 4_194_304
     """A snapshot in the making is synced whenever so much of it was written."""
 

@@ -153,11 +153,12 @@ class MemoryDisk:
         self.check()
         self.watch(operation, name)
 
-    def lock(self) -> None:
+    def lock(self) -> bool:
         self.check()
         if self._locked:
             raise StorageError(f"cannot lock {self.where}: another node uses this directory")
         self._locked = True
+        return not self._files
 
     def unlock(self) -> None:
         self._locked = False

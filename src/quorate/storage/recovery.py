@@ -17,7 +17,12 @@ from quorate.formats.files import (
     snapshot_name,
 )
 from quorate.raft.values import RecoveredLog
-from quorate.storage.agreement import check_epochs, check_log_and_snapshots, check_vote
+from quorate.storage.agreement import (
+    check_emptied,
+    check_epochs,
+    check_log_and_snapshots,
+    check_vote,
+)
 from quorate.storage.api import Recovered
 from quorate.storage.disk import Disk, replace_file
 from quorate.storage.log import LogOptions, SegmentedLog, create_segment
@@ -26,11 +31,16 @@ from quorate.storage.segment import DERIVED_SUFFIXES, remove_segments
 from quorate.storage.survey import DirectorySurvey, read_directory
 
 
-def survey(disk: Disk, options: LogOptions) -> DirectorySurvey:
-    """Read and check everything; raises StorageError or CorruptLogError and changes nothing."""
+def survey(disk: Disk, options: LogOptions, *, is_new: bool = False) -> DirectorySurvey:
+    """Read and check everything; raises StorageError or CorruptLogError and changes nothing.
+
+    `is_new`: the directory was made a moment ago.
+    """
     found = read_directory(disk, options)
+    if not is_new:
+        check_emptied(disk, found, options)
     check_epochs(disk, found)
-    check_log_and_snapshots(disk, found)
+    check_log_and_snapshots(disk, found, options)
     check_vote(disk, found, options)
     return found
 

@@ -215,18 +215,15 @@ class LogScan:
 
 def scan_snapshot(file: File, snapshot_id: OffsetAndEpoch) -> tuple[SnapshotInfo, ControlState]:
     """Read a snapshot from header to footer; raises Damage when it is not whole and sound."""
-    size, position, end_offset = file.size(), 0, 0
+    size, end_offset = file.size(), 0
     reader = SnapshotReader()
     try:
         for view in batches(file, size):
-            position = view.position
             reader.add(view)
             end_offset = view.end_offset
         reader.finish(snapshot_id)
     except BatchError as error:
         raise DamageError(str(error), error.position, end_offset) from None
-    except FormatError as error:
-        raise DamageError(str(error), position, end_offset) from None
     assert reader.header is not None  # `finish` requires it
     timestamp = reader.header.last_contained_log_timestamp
     return SnapshotInfo(snapshot_id, size, timestamp), reader.control

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.marker import kafka_scenario
+from narrow import not_none
 from quorate.base.ids import ReplicaKey
 from quorate.formats.batch import encode_batch, encode_control_batch, iter_batches
 from quorate.formats.control import ControlType
@@ -181,7 +182,7 @@ def test_write_read(tmp_path, kraft_version: int, written: ElectionState) -> Non
     place.open()
     place.storage.save_election(ElectionState(1, 3), kraft_version, (1, 2, 3))
     place.storage.save_election(written, kraft_version, (1, 2, 3))
-    found = place.reopen().election
+    found = not_none(place.reopen().election)
     assert (found.epoch, found.leader_id) == (written.epoch, written.leader_id)
     if kraft_version == 1 or written.voted is None:
         assert found == written

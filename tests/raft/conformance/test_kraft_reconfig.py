@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from conformance.marker import kafka_guarantee, kafka_scenario
@@ -351,7 +353,7 @@ def test_leader_does_not_bootstrap_records_with_kraft_version_0() -> None:
 
 
 # -- auto join -----------------------------------------------------------------------------------
-def joining(node_id: int, disk: int = 0, **config: object) -> Single:
+def joining(node_id: int, disk: int = 0, **config: Any) -> Single:
     single = Single(node_id, directory_id=directory(node_id, disk), auto_join=True, **config)
     single.ask(begin())
     keep_fetching(single)
@@ -461,7 +463,7 @@ def test_an_observer_without_auto_join_only_fetches(
     node_id: int, disk: int, config: dict[str, object]
 ) -> None:
     """observersDoNotAutoJoin, observerDoesNotAddItselfWhenAutoJoinDisabled, -WithKRaftVersion0."""
-    fields: dict[str, object] = {"directory_id": directory(node_id, disk), "auto_join": True}
+    fields: dict[str, Any] = {"directory_id": directory(node_id, disk), "auto_join": True}
     single = Single(node_id, **(fields | config))
     single.ask(begin())
     before = len(single.sends)

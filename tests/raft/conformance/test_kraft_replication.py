@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.marker import kafka_scenario
+from narrow import as_any
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, ReplicaKey
 from quorate.node.raft_rpc_inbound import request_from_wire
@@ -238,7 +239,7 @@ def test_cluster_id_validation(cluster_id: str | None, error: ErrorCode) -> None
         (leader, snapshot_request(), ErrorCode.SNAPSHOT_NOT_FOUND),
     ]
     for make, request, otherwise in requests:
-        answer = make().ask(replace(request, cluster_id=cluster_id))  # type: ignore[type-var]
+        answer = make().ask(replace(as_any(request), cluster_id=cluster_id))
         assert answer is not None
         assert answer.error == (error or otherwise), request
 

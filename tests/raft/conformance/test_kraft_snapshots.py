@@ -434,7 +434,7 @@ def test_fetch_with_high_watermark(make, known: int, deferred: bool) -> None:
     answer = single.ask(asked)
     assert (answer is None) is deferred
     if answer is not None:
-        assert answer.high_watermark == START  # type: ignore[union-attr]
+        assert answer.high_watermark == START
 
 
 @kafka_scenario("KafkaRaftClientFetchTest", "updatedHighWatermarkCompleted")

@@ -7,6 +7,7 @@ refuses with an exception is what no message can bring about. One table for each
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -109,7 +110,7 @@ def lose(single: Single) -> None:
             single.answer(VoteRequest, answer, to=voter_id)
 
 
-def at(*changes: int, **what: object) -> Callable[[Single], None]:
+def at(*changes: int, **what: Any) -> Callable[[Single], None]:
     """A vote request `rise` epochs above."""
     (rise,) = changes
     return lambda s: (s.ask(vote(s.core.epoch + rise, **what)), None)[1]

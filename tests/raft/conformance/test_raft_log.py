@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.marker import kafka_scenario
+from narrow import not_none
 from node.test_controllers_together import quota
 from node.world import World, snapshots_of
 from quorate.base.errors import ErrorCode, InvariantError
@@ -216,9 +217,9 @@ def test_append_to_frozen_snapshot() -> None:
 )
 def test_fetch_snapshot_request_as_leader(controllers: World, where, error: ErrorCode) -> None:
     """Also: partial..., ...WithPartialData, ...WithInvalidPosition."""
-    node = controllers.active
+    node = controllers.leader
     snapshot_id = snapshots_of(node)[-1]
-    size = node.storage.snapshot_size(snapshot_id)
+    size = not_none(node.storage.snapshot_size(snapshot_id))
     answer = ask(controllers, snapshot_id, where(size))
     assert answer.error == error
     if error == ErrorCode.NONE:
@@ -248,10 +249,10 @@ def test_read_missing_snapshot_file(tmp_path) -> None:
 
 
 def ask(world: World, snapshot_id: OffsetAndEpoch, position: int) -> FetchSnapshotResponse:
-    epoch = world.active.core.epoch
+    epoch = world.leader.core.epoch
     request = FetchSnapshotRequest("world", ReplicaKey(9), epoch, snapshot_id, position, 100)
     message = request_to_wire(request, APIS[59].max_version)
-    answer = response_from_wire(world.ask(world.active.node_id, message), "CONTROLLER")
+    answer = response_from_wire(world.ask(world.leader.node_id, message), "CONTROLLER")
     assert isinstance(answer, FetchSnapshotResponse)
     return answer
 
@@ -262,6 +263,6 @@ def controllers() -> World:
     world = World((1,), policy=SnapshotPolicy(max_bytes=1000))
     world.run_until(lambda: world.active)
     for i in range(20):
-        world.ask(world.active.node_id, quota(f"user-{i}", 1.0))
-    world.run_until(lambda: snapshots_of(world.active))
+        world.ask(world.leader.node_id, quota(f"user-{i}", 1.0))
+    world.run_until(lambda: snapshots_of(world.leader))
     return world

@@ -14,6 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from interop.process import wait_for
+from narrow import as_any
 from quorate.campaign import job
 from quorate.campaign.job import CampaignSettings, run
 from quorate.campaign.processes import run_in_process
@@ -184,7 +185,7 @@ def test_a_failed_task_is_reported_in_one_line(pipeline, tmp_path, monkeypatch):
 
 def test_a_batch_of_nothing_is_refused(tmp_path):
     with pytest.raises(CampaignError, match="there is nothing to run"):
-        run(None, range(5, 5), str(tmp_path))
+        run(as_any(None), range(5, 5), str(tmp_path))
 
 
 def test_hidden_files_are_no_parts(tmp_path):

@@ -158,7 +158,7 @@ _quorate_command() {
     "quorate dump-log")
       commands=''
       flags='--offsets-decoder --transaction-log-decoder --cluster-metadata-decoder --remote-log-metadata-decoder --share-group-state-decoder --skip-record-metadata --print-data-log --deep-iteration --verify-index-only --index-sanity-check --json -h --help --version --json-schema'
-      valued='--files --max-bytes --max-message-size' ;;
+      valued='--files --key-decoder-class --value-decoder-class --max-bytes --max-message-size' ;;
     "quorate metadata-shell")
       commands=''
       flags='--redact --json -h --help --version --json-schema'
@@ -258,6 +258,8 @@ _quorate_choices() {
     "quorate server-start --log-level") choices='debug info warning error' ;;
     "quorate acls --resource-pattern-type") choices='any match literal prefixed' ;;
     "quorate leader-election --election-type") choices='preferred unclean' ;;
+    "quorate dump-log --key-decoder-class") choices='org.apache.kafka.tools.api.StringDecoder org.apache.kafka.tools.api.IntegerDecoder org.apache.kafka.tools.api.LongDecoder org.apache.kafka.tools.api.DefaultDecoder' ;;
+    "quorate dump-log --value-decoder-class") choices='org.apache.kafka.tools.api.StringDecoder org.apache.kafka.tools.api.IntegerDecoder org.apache.kafka.tools.api.LongDecoder org.apache.kafka.tools.api.DefaultDecoder' ;;
     "quorate pipeline ingest --format") choices='delta parquet' ;;
     "quorate pipeline ingest --up-to") choices='majority snapshot end' ;;
     "quorate pipeline stream --format") choices='delta parquet' ;;

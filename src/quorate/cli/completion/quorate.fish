@@ -481,6 +481,8 @@ complete -c quorate -n '__quorate_at dump-log' -l remote-log-metadata-decoder -d
 complete -c quorate -n '__quorate_at dump-log' -l share-group-state-decoder -d 'Decode records of the topic __share_group_state'
 complete -c quorate -n '__quorate_at dump-log' -l skip-record-metadata -d 'Omit offsets, sizes and control records'
 complete -c quorate -n '__quorate_at dump-log' -l print-data-log -d 'Print the records'
+complete -c quorate -n '__quorate_at dump-log' -l key-decoder-class -x -a 'org.apache.kafka.tools.api.StringDecoder org.apache.kafka.tools.api.IntegerDecoder org.apache.kafka.tools.api.LongDecoder org.apache.kafka.tools.api.DefaultDecoder' -d 'How a key becomes text'
+complete -c quorate -n '__quorate_at dump-log' -l value-decoder-class -x -a 'org.apache.kafka.tools.api.StringDecoder org.apache.kafka.tools.api.IntegerDecoder org.apache.kafka.tools.api.LongDecoder org.apache.kafka.tools.api.DefaultDecoder' -d 'How a value becomes text'
 complete -c quorate -n '__quorate_at dump-log' -l deep-iteration -d 'Read records, not only batch headers'
 complete -c quorate -n '__quorate_at dump-log' -l max-bytes -r -d 'Read at most this many bytes of each file'
 complete -c quorate -n '__quorate_at dump-log' -l verify-index-only -d 'Check indexes without printing them'

@@ -160,7 +160,7 @@ _quorate_command() {
     "quorate dump-log")
       below=()
       flags=('--offsets-decoder:Decode records of the topic __consumer_offsets' '--transaction-log-decoder:Decode records of the topic __transaction_state' '--cluster-metadata-decoder:Decode records as cluster metadata' '--remote-log-metadata-decoder:Decode records of the topic __remote_log_metadata' '--share-group-state-decoder:Decode records of the topic __share_group_state' '--skip-record-metadata:Omit offsets, sizes and control records' '--print-data-log:Print the records' '--deep-iteration:Read records, not only batch headers' '--verify-index-only:Check indexes without printing them' '--index-sanity-check:Check indexes only as a node does at its start' '--json:Print JSON' '-h:Show this message and exit' '--help:Show this message and exit' '--version:Show the version.' '--json-schema:Show the schema of the JSON.')
-      valued=('--files:Logs, snapshots and indexes to print' '--max-bytes:Read at most this many bytes of each file' '--max-message-size:Largest batch to which an index entry may point') ;;
+      valued=('--files:Logs, snapshots and indexes to print' '--key-decoder-class:How a key becomes text' '--value-decoder-class:How a value becomes text' '--max-bytes:Read at most this many bytes of each file' '--max-message-size:Largest batch to which an index entry may point') ;;
     "quorate metadata-shell")
       below=()
       flags=('--redact:Hide credentials, tokens and sensitive configs' '--json:Print JSON' '-h:Show this message and exit' '--help:Show this message and exit' '--version:Show the version.' '--json-schema:Show the schema of the JSON.')
@@ -260,6 +260,8 @@ _quorate_choices() {
     "quorate server-start --log-level") choices='debug info warning error' ;;
     "quorate acls --resource-pattern-type") choices='any match literal prefixed' ;;
     "quorate leader-election --election-type") choices='preferred unclean' ;;
+    "quorate dump-log --key-decoder-class") choices='org.apache.kafka.tools.api.StringDecoder org.apache.kafka.tools.api.IntegerDecoder org.apache.kafka.tools.api.LongDecoder org.apache.kafka.tools.api.DefaultDecoder' ;;
+    "quorate dump-log --value-decoder-class") choices='org.apache.kafka.tools.api.StringDecoder org.apache.kafka.tools.api.IntegerDecoder org.apache.kafka.tools.api.LongDecoder org.apache.kafka.tools.api.DefaultDecoder' ;;
     "quorate pipeline ingest --format") choices='delta parquet' ;;
     "quorate pipeline ingest --up-to") choices='majority snapshot end' ;;
     "quorate pipeline stream --format") choices='delta parquet' ;;

@@ -100,9 +100,7 @@ def _audit_lines(report: Report) -> list[str]:
         found.append(f"cluster {cluster.cluster_id}: {_committed(cluster)}")
         found += [f"  {finding}" for finding in cluster.findings]
         for one in cluster.replicas:
-            held = "no log"
-            if one.start is not None and one.end is not None:
-                held = _offsets(one.start, one.end)
+            held = _offsets(one.start, one.end)
             who = "unknown node" if one.node_id < 0 else f"node {one.node_id}"
             found.append(f"  {who}: {one.state} ({held}) {one.path}")
             for finding in one.findings:
@@ -111,7 +109,9 @@ def _audit_lines(report: Report) -> list[str]:
     return [*found, "all replicas are sound" if not report.findings else _audit_sum(report)]
 
 
-def _offsets(start: int, end: int) -> str:
+def _offsets(start: int | None, end: int | None) -> str:
+    if start is None or end is None:
+        return "no log"
     return f"offsets {start} to {end - 1}, inclusive" if end > start else "no record"
 
 

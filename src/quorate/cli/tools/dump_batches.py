@@ -21,7 +21,7 @@ from typing import IO, Final, NoReturn
 
 from quorate.formats.batch import HEADER_SIZE, batch_size, iter_batches
 from quorate.formats.dump import DumpOptions, RecordDump, Trail, batch_json, batch_line
-from quorate.formats.dump_contents import Contents, contents_of
+from quorate.formats.dump_contents import Contents
 from quorate.formats.loose_records import CutLineError, DumpError
 
 _FLUSH_LINES: Final = 1000
@@ -49,6 +49,7 @@ class Output:
     """Buffers lines and writes them to a stream in large pieces."""
 
     stream: IO[bytes]
+    encoding: str = "utf-8"
     lines: list[str] = field(default_factory=list)
 
     def add(self, line: str) -> None:
@@ -67,7 +68,8 @@ class Output:
         """Write all buffered lines."""
         if self.lines:
             self.lines.append("")
-            self.stream.write("\n".join(self.lines).encode(errors="replace"))
+            errors = "replace" if self.encoding == "utf-8" else "backslashreplace"
+            self.stream.write("\n".join(self.lines).encode(self.encoding, errors))
             self.lines.clear()
             self.stream.flush()
 
@@ -141,7 +143,7 @@ class LogDump:
 
 def dump_alone(dump: LogDump, output: Output, progress: DumpProgress) -> None:
     """Print the whole file in this process. Raises DumpError at an unreadable batch."""
-    contents = contents_of(dump.options.records.kind)
+    contents = dump.options.records.contents()
     output.flush()
     for piece in dump.pieces():
         part = dump.print(piece, contents, output)
@@ -169,7 +171,7 @@ def dump_shared(dump: LogDump, output: Output, progress: DumpProgress) -> None:
     for me in range(count):
         child = os.fork()
         if not child:
-            _work(dump, me, ring, (*result, out))
+            _work(dump, me, ring, (*result, out), output.encoding)
         children.append(child)
     for reader, writer in ring[1:]:
         os.close(reader)
@@ -195,7 +197,11 @@ RingMessage = DumpProgress | BaseException | None
 
 
 def _work(
-    dump: LogDump, me: int, ring: list[tuple[int, int]], ends: tuple[int, int, int]
+    dump: LogDump,
+    me: int,
+    ring: list[tuple[int, int]],
+    ends: tuple[int, int, int],
+    encoding: str,
 ) -> NoReturn:
     """A worker process: print each `len(ring)`-th piece, then exit.
 
@@ -208,7 +214,7 @@ def _work(
             os.close(pipe)
         last: RingMessage
         try:
-            last = _work_in_turn(dump, me, len(ring), (previous, following, out))
+            last = _work_in_turn(dump, me, len(ring), (previous, following, out), encoding)
         except Exception as error:
             last = error
         if last is not None:
@@ -218,17 +224,17 @@ def _work(
 
 
 def _work_in_turn(
-    dump: LogDump, me: int, count: int, pipes: tuple[int, int, int]
+    dump: LogDump, me: int, count: int, pipes: tuple[int, int, int], encoding: str
 ) -> DumpProgress | DumpError | None:
     """Print this process's pieces in turn; returns the result of the dump if it holds the token last."""
     previous, following, out = pipes
-    contents, number = contents_of(dump.options.records.kind), 0
+    contents, number = dump.options.records.contents(), 0
     try:
         for piece in dump.pieces():
             if number % count == me:
                 text, failure, part = io.BytesIO(), None, DumpProgress()
                 try:
-                    part = dump.print(piece, contents, Output(text))
+                    part = dump.print(piece, contents, Output(text, encoding))
                 except DumpError as error:
                     failure = error
                 progress = _receive(previous)

@@ -6,14 +6,19 @@ reading only and takes no lock, so it also works on the files of a running node.
 
 from __future__ import annotations
 
+import codecs
 import sys
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import click
 
 from quorate.cli.options import CONTEXT, ToolCommand, json_option
 
 _NO_LIMIT: Final = 0x7FFFFFFF
+_DECODERS: Final = "org.apache.kafka.tools.api."
+_DECODER_NAMES: Final = ("StringDecoder", "IntegerDecoder", "LongDecoder", "DefaultDecoder")
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class _SingleDashCommand(ToolCommand):
@@ -24,6 +29,16 @@ class _SingleDashCommand(ToolCommand):
         return super().parse_args(
             ctx, [f"-{arg}" if arg.partition("=")[0] in names else arg for arg in args]
         )
+
+
+def _decoder_option(part: str) -> Callable[[_Command], _Command]:
+    return click.option(
+        f"--{part}-decoder-class",
+        type=click.Choice([f"{_DECODERS}{name}" for name in _DECODER_NAMES]),
+        metavar="CLASS",
+        help=f"How a {part} becomes text: Kafka's {_DECODERS}NAME, where NAME is one of "
+        f"{', '.join(_DECODER_NAMES)} (hexadecimal).",
+    )
 
 
 @click.command(
@@ -67,6 +82,8 @@ Examples:
     "--skip-record-metadata", is_flag=True, help="Omit offsets, sizes and control records."
 )
 @click.option("--print-data-log", is_flag=True, help="Print the records; implied by a decoder.")
+@_decoder_option("key")
+@_decoder_option("value")
 @click.option("--deep-iteration", is_flag=True, help="Read records, not only batch headers.")
 @click.option(
     "--max-bytes",
@@ -92,8 +109,8 @@ def dump_log(files: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     """Print the batches and records of log segments and snapshots (Kafka's kafka-dump-log).
 
     \b
-    It prints indexes, and a broker's .txnindex and .snapshot files too. Kafka's options
-    --key-decoder-class and --value-decoder-class are not supported: they name Java classes.
+    It prints indexes, and a broker's .txnindex and .snapshot files too. Of decoders in Java, it has
+    those that come with Kafka.
     """
     if len(files) > 1:
         raise click.UsageError(
@@ -105,15 +122,19 @@ def dump_log(files: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     from quorate.cli.tools.dump_files import Dump, DumpLogOptions
     from quorate.cli.tools.dump_index import IndexChecks
     from quorate.formats.dump import DumpOptions
-    from quorate.formats.dump_contents import LogKind
+    from quorate.formats.dump_contents import LogKind, TextDecoder
 
     # With several decoders Kafka's tool takes the first, in this order.
     chosen = (one for one in LogKind if flags.get(one.value.replace("-", "_")))
     kind = next((one for one in chosen if one is not LogKind.TEXT), LogKind.TEXT)
-    print_data = kind is not LogKind.TEXT or flags["print_data_log"]
+    classes = (flags["key_decoder_class"], flags["value_decoder_class"])
+    key, value = (
+        TextDecoder((name or "StringDecoder").removeprefix(_DECODERS)) for name in classes
+    )
+    print_data = kind is not LogKind.TEXT or flags["print_data_log"] or any(classes)
     options = DumpLogOptions(
         BatchOptions(
-            DumpOptions(kind, print_data, flags["skip_record_metadata"]),
+            DumpOptions(kind, print_data, flags["skip_record_metadata"], (key, value)),
             flags["deep_iteration"] or print_data or as_json,
             as_json,
         ),
@@ -122,7 +143,9 @@ def dump_log(files: tuple[str, ...], as_json: bool, **flags: Any) -> None:
         ),
         None if flags["max_bytes"] == _NO_LIMIT else flags["max_bytes"],
     )
-    Dump(options, Output(sys.stdout.buffer)).run(_names(files[0]))
+    # JSON is UTF-8 wherever it is written.
+    encoding = "utf-8" if as_json else codecs.lookup(sys.stdout.encoding).name
+    Dump(options, Output(sys.stdout.buffer, encoding)).run(_names(files[0]))
 
 
 def _names(text: str) -> list[str]:

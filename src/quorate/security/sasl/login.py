@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from quorate.base.file_url import path_of
 from quorate.security.jaas import JaasError, JaasText, LoginModule, parse_jaas
 from quorate.security.sasl.client import SaslClient
 from quorate.security.sasl.mechanism import GSSAPI_REFUSED, MECHANISMS, ClientMechanism, SaslError
@@ -15,7 +16,6 @@ from quorate.security.sasl.scram import TOKEN_AUTH, ScramClient
 
 Login = Callable[[], SaslClient]
 """Begins an exchange, once per connection and re-authentication."""
-_FILE: Final = "file:"
 TOKEN_URL: Final = "sasl.oauthbearer.token.endpoint.url"  # noqa: S105 - a key
 
 
@@ -56,14 +56,13 @@ def _option(jaas: JaasText, module: LoginModule, name: str) -> str:
 
 
 def _token_file(jaas: JaasText, url: str | None) -> Path:
-    if not url or not url.startswith(_FILE):
+    path = path_of(url)
+    if path is None:
         raise JaasError(
             f"OAUTHBEARER takes its token from a file: set {TOKEN_URL}=file:///PATH; a program of "
             f"your own may renew the file ({jaas.where})"
         )
-    from urllib.parse import unquote, urlsplit
-
-    return Path(unquote(urlsplit(url).path))
+    return Path(path)
 
 
 def _read_token(path: Path) -> str:

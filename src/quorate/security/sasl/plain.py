@@ -6,6 +6,7 @@ import hmac
 from collections.abc import Mapping
 from typing import Final
 
+from quorate.base.java_utf8 import java_text
 from quorate.security.sasl.mechanism import shown_error
 
 _USER: Final = "user_"
@@ -27,7 +28,7 @@ class PlainServer:
         return False
 
     def evaluate(self, response: bytes) -> bytes:
-        parts = response.decode("utf-8", "replace").split("\0", 3)
+        parts = java_text(response).split("\0", 3)
         if len(parts) != 3:
             raise shown_error(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
         authorization_id, user, password = parts

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
+from quorate.base.java_utf8 import java_text
 from quorate.security.tls.der import DerError, elements, oid_text
 
 _KEYWORDS: Final[Mapping[str, str]] = {
@@ -26,8 +26,6 @@ _SUBJECT: Final = 4
 """After serial number, algorithm, issuer and validity (RFC 5280, TBSCertificate)."""
 _ESCAPED: Final = ',=+<>#;"\\'
 _BLANKS: Final = " \r"
-_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
-"""One wrong character for Java, several for Python."""
 
 
 def subject_of(certificate: bytes) -> str:
@@ -60,8 +58,7 @@ def _pair(pair: bytes) -> str:
     if keyword is None or tag not in _STRINGS:
         return f"{keyword or dotted}=#{whole.hex()}"
     # Java (`AVA.toRFC2253String`) takes the bytes of every string for UTF-8, those of UTF-16 too.
-    text = _SURROGATE.sub("\ufffd".encode(), content).decode("utf-8", "replace")
-    return f"{keyword}={_escape(text)}"
+    return f"{keyword}={_escape(java_text(content))}"
 
 
 def _escape(text: str) -> str:

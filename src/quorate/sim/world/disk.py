@@ -66,6 +66,7 @@ class SimulatedDisk:
             disk.segment_ms,
             disk.index_interval,
             needs_vote=True,
+            node_id=process.id,
             sync_every=disk.sync_every,
         )
         self._short_rng = Prng(plan.seed, "short writes", process.id)

@@ -4,8 +4,10 @@ import kafka.network.SocketServer;
 import kafka.raft.KafkaRaftManager;
 
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.QuorumInfo;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.config.types.Password;
 import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.common.metrics.Metrics;
@@ -15,8 +17,11 @@ import org.apache.kafka.common.requests.ApiError;
 import org.apache.kafka.controller.Controller;
 import org.apache.kafka.controller.ResultOrError;
 import org.apache.kafka.image.MetadataImage;
+import org.apache.kafka.image.publisher.ControllerRegistrationsPublisher;
 import org.apache.kafka.metadata.KafkaConfigSchema;
 import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
+import org.apache.kafka.raft.KafkaRaftClient;
+import org.apache.kafka.raft.LeaderAndEpoch;
 import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
 import org.apache.kafka.server.authorizer.Authorizer;
@@ -30,6 +35,7 @@ import com.yammer.metrics.core.MetricsRegistry;
 
 import org.mockito.Mockito;
 import org.opentest4j.TestAbortedException;
+import org.slf4j.LoggerFactory;
 
 import java.io.File;
 import java.io.IOException;
@@ -51,6 +57,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.OptionalInt;
 import java.util.Properties;
 import java.util.StringJoiner;
 import java.util.concurrent.CompletableFuture;
@@ -77,11 +84,13 @@ public class ControllerServer {
         meterName("UncleanLeaderElectionsPerSec"), meterName("ElectionFromEligibleLeaderReplicasPerSec"));
     private final Plugin<Authorizer> authorizer =
         Plugin.wrapInstance(new RemoteAuthorizer(this::admin, this::image), null, "authorizer.class.name");
+    private Properties properties;
     private Process process;
     private Admin admin;
 
     public ControllerServer(SharedServer shared, KafkaConfigSchema schema, BootstrapMetadata bootstrap) {
         this.shared = shared;
+        LoggerFactory.getLogger(ControllerServer.class);  // tests look for it among the loggers of their JVM
         if (config().processRoles().size() > 1)
             throw new TestAbortedException("brokers and controllers in one process are not for other controllers");
     }
@@ -116,8 +125,9 @@ public class ControllerServer {
             findPorts();
             Path directory = Files.createTempDirectory("controller-" + config().nodeId() + "-");
             Path file = directory.resolve("controller.properties");
+            properties = properties();
             try (Writer writer = Files.newBufferedWriter(file)) {
-                properties().store(writer, null);
+                properties.store(writer, null);
             }
             start(file, directory.resolve("controller.log").toFile());
             showMeters();
@@ -149,6 +159,7 @@ public class ControllerServer {
             .map(entry -> entry.getKey() + "://localhost:" + entry.getValue()).collect(Collectors.joining(",")));
         if (!found.containsKey("log.dirs") && !found.containsKey("log.dir"))
             found.setProperty("log.dirs", config().metadataLogDir());  // all that the Scala harness has formatted
+        ports.keySet().forEach(listener -> StaticLogins.add(found, listener));
         String voters = found.getProperty("controller.quorum.voters");
         if (voters != null && voters.endsWith(":0"))
             found.setProperty("controller.quorum.voters", voters.substring(0, voters.length() - 1) + port());
@@ -240,9 +251,12 @@ public class ControllerServer {
     }
 
     private synchronized Admin admin() {
-        if (admin == null)
-            admin = Admin.create(Map.of("bootstrap.controllers", "localhost:" + port(), "request.timeout.ms", "5000",
+        if (admin == null) {
+            Map<String, Object> config = StaticLogins.client(properties, ports.keySet().iterator().next());
+            config.putAll(Map.of("bootstrap.controllers", "localhost:" + port(), "request.timeout.ms", "5000",
                 "default.api.timeout.ms", "10000"));
+            admin = Admin.create(config);
+        }
         return admin;
     }
 
@@ -252,6 +266,11 @@ public class ControllerServer {
         } catch (Exception error) {
             throw new RuntimeException(error);
         }
+    }
+
+    private LeaderAndEpoch leaderAndEpoch() {
+        QuorumInfo found = quorum();
+        return new LeaderAndEpoch(OptionalInt.of(found.leaderId()), (int) found.leaderEpoch());
     }
 
     private MetadataImage image() {
@@ -270,6 +289,7 @@ public class ControllerServer {
         SocketServer server = Mockito.mock(SocketServer.class);
         Mockito.when(server.boundPort(Mockito.any()))
             .thenAnswer(call -> ports.get(((ListenerName) call.getArgument(0)).value()));
+        Mockito.when(server.config()).thenReturn(config());
         return server;
     }
 
@@ -279,10 +299,23 @@ public class ControllerServer {
         Mockito.when(log.endOffset()).thenAnswer(call -> new LogOffsetMetadata(quorum().highWatermark()));
         KafkaRaftManager<ApiMessageAndVersion> manager = Mockito.mock(KafkaRaftManager.class);
         Mockito.when(manager.raftLog()).thenReturn(log);
+        KafkaRaftClient<ApiMessageAndVersion> client = Mockito.mock(KafkaRaftClient.class);
+        Mockito.when(client.leaderAndEpoch()).thenAnswer(call -> leaderAndEpoch());
+        Mockito.when(manager.client()).thenReturn(client);
         return manager;
     }
 
-    /** Tests ask whether it is active, and for ids of topics; what else they ask needs the controller's own process. */
+    public ControllerRegistrationsPublisher registrationsPublisher() {
+        ControllerRegistrationsPublisher publisher = Mockito.mock(ControllerRegistrationsPublisher.class);
+        Mockito.when(publisher.controllers()).thenAnswer(call -> image().cluster().controllers());
+        return publisher;
+    }
+
+    public QuotaFactory.QuotaManagers quotaManagers() {
+        return RemoteSettings.quotas(this::image);
+    }
+
+    /** What tests ask beside this needs the controller's own process. */
     @SuppressWarnings("unchecked")
     public Controller controller() {
         Class<?>[] types = {Controller.class};
@@ -290,6 +323,8 @@ public class ControllerServer {
             switch (method.getName()) {
                 case "findTopicIds" -> topicIds((Collection<String>) arguments[1]);
                 case "findAllTopicIds" -> CompletableFuture.completedFuture(image().topics().topicNameToIdView());
+                case "incrementalAlterConfigs" -> RemoteSettings.alter(admin(),
+                    (Map<ConfigResource, Map<String, Map.Entry<AlterConfigOp.OpType, String>>>) arguments[1]);
                 case "isActive" -> quorum().leaderId() == config().nodeId();
                 case "waitForReadyBrokers" -> CompletableFuture.completedFuture(null);
                 case "close", "beginShutdown" -> null;
