@@ -687,4 +687,14 @@ def test_truncated_records_are_logged_as_a_warning() -> None:
     single = follower()
     single.answer(FetchRequest, response(diverging=OffsetAndEpoch(3, LAST_EPOCH)))
     notes = [note for note in single.notes if isinstance(note, Warn)]
+    said = "truncated to 3, from 5: leader 2 does not have the rest"
+    unknown = "This node knows of no committed record after its newest snapshot"
+    assert notes == [f"{said}. {unknown}: the rest may have been acknowledged"]
+
+
+def test_records_after_a_known_high_watermark_are_dropped_without_a_doubt() -> None:
+    single = follower()
+    single.answer(FetchRequest, response(high_watermark=3))
+    single.answer(FetchRequest, response(diverging=OffsetAndEpoch(3, LAST_EPOCH)))
+    notes = [note for note in single.notes if isinstance(note, Warn)]
     assert notes == ["truncated to 3, from 5: leader 2 does not have the rest"]

@@ -132,13 +132,21 @@ def truncate(s: RaftState, cut: int) -> None:
     """Drop the log from `cut` on, and the effect of its control records.
 
     Truncation is usual after a failover. The warning is for a later investigation: if these records
-    were acknowledged, another voter's disk lost them.
+    were acknowledged, another voter's disk lost them. `_truncate` drops nothing below a known high
+    watermark, but a node that started a moment ago knows none.
     """
     end = s.log.end_offset
     s.out.write(Truncate(cut))
     s.log.truncate(cut)
     s.durable.truncated(cut, s.now)
-    s.warn(f"truncated to {cut}, from {end}: leader {s.leader_id} does not have the rest")
+    newest = s.log.newest_snapshot
+    said = f"truncated to {cut}, from {end}: leader {s.leader_id} does not have the rest"
+    if s.high_watermark <= (newest.offset if newest is not None else 0):
+        said += (
+            ". This node knows of no committed record after its newest snapshot: the rest may have "
+            "been acknowledged"
+        )
+    s.warn(said)
     if s.controls.truncate(cut):
         s.note(f"voters {s.voters} again")
 
