@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -68,6 +70,21 @@ def test_other_nodes_and_a_name_of_several_nodes_are_not(
     port, own = port_and_own
     for each in (port, 7001, 7002):
         assert not include(own, host, each)
+
+
+def test_a_machine_without_ipv6_has_no_such_address(
+    port_and_own: tuple[int, OwnEndpoints], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port, own = port_and_own
+
+    def without_ipv6(family: int) -> socket.socket:
+        if family == socket.AF_INET6:
+            raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
+        return socket.socket(family)
+
+    machine = SimpleNamespace(AF_INET=socket.AF_INET, AF_INET6=socket.AF_INET6, socket=without_ipv6)
+    monkeypatch.setattr("quorate.server.own_endpoints.socket", machine)
+    assert not asyncio.run(own.include(Address("::2", port)))
 
 
 def test_another_address_of_this_machine_is_another_node() -> None:

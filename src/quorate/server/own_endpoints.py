@@ -64,9 +64,9 @@ def _plain(ip: str) -> _Ip:
 def _is_of_this_machine(ip: _Ip) -> bool:
     """Whether a socket can be bound to it."""
     family = socket.AF_INET if ip.version == 4 else socket.AF_INET6
-    with socket.socket(family) as sock:
-        try:
+    try:
+        with socket.socket(family) as sock:
             sock.bind((str(ip), 0))
-        except OSError:
-            return False
+    except OSError:  # also where the machine has no IPv6 at all
+        return False
     return True
