@@ -10,8 +10,8 @@ import importlib.util
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NAMES_SHA256 = "67895a314364d5d607ff10b542c8c98a9da2c98ab4462adb626eb9cf9e96284c"
-SCENARIOS = 882
+NAMES_SHA256 = "7308a274cda111ba3c9fd9d2d75a54e422193de547e968529cc68b2cc6c1a251"
+SCENARIOS = 894
 AT_LEAST_MAPPED = 0.95
 LEAST_REASON = 40
 

@@ -136,6 +136,8 @@ class NodeConfig:
     """What the HTTP listener asks for."""
     authorizer_log: AuthorizerLogSettings | None = None
     """`quorate.authorizer.log.*`; None: decisions are not logged."""
+    controller_performance_sample_period_ms: int = _int(60_000, at_least=100, bits=64)
+    controller_performance_always_log_threshold_ms: int = _int(2_000, at_least=0, bits=64)
     auto_leader_rebalance_enable: bool = _flag(True)
     leader_imbalance_check_interval_seconds: int = _int(300, at_least=1, bits=64)
     broker_session_timeout_ms: int = _int(9000)

@@ -10,6 +10,7 @@ from immutables import Map
 from quorate.base.frozen import frozen
 from quorate.controller.configs_in_force import NO_CONFIGS, ConfigsInForce
 from quorate.controller.counts import ControllerCounts
+from quorate.controller.event_durations import PERIOD_MS, THRESHOLD_MS
 from quorate.controller.liveness import BrokerLiveness
 from quorate.controller.mutation_quotas import MutationQuota
 from quorate.controller.policies import AlterConfigPolicy, CreateTopicPolicy
@@ -69,6 +70,10 @@ class ControllerConfig:
     """leader.imbalance.check.interval.seconds"""
     unclean_election_interval_ms: int = 300_000
     """unclean.leader.election.interval.ms"""
+    performance_period_ms: int = PERIOD_MS
+    """controller.performance.sample.period.ms"""
+    slow_event_ms: int = THRESHOLD_MS
+    """controller.performance.always.log.threshold.ms"""
     authorizer: AuthorizerConfig | None = None
     """Of `authorizer.class.name`; None: every request is allowed."""
     mutation_quota_windows: int = 11

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from quorate.controller.event_durations import EventDurations
 from quorate.security.acl import AclOperation, AclResource
 from quorate.security.authorizer import Decision, DecisionLog, Requester
 
@@ -23,6 +24,8 @@ class ControllerCounts:
     denied: int = 0
     """`authorization-denied-rate-per-minute`"""
 
+    durations: EventDurations = field(default_factory=EventDurations)
+    """Of the writes that were decided, from the decision to the response."""
     decisions: DecisionLog | None = None
     """Collects what the authorizer decides; None: it is only counted."""
 

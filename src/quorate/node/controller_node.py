@@ -15,6 +15,7 @@ from quorate.base.notes import Warn
 from quorate.controller.activation import Bootstrap
 from quorate.controller.context import Context, ControllerConfig, Rng
 from quorate.controller.counts import ControllerCounts
+from quorate.controller.event_durations import EventDurations
 from quorate.controller.head import Head
 from quorate.controller.liveness import Liveness
 from quorate.controller.partition_index import PartitionIndex
@@ -80,7 +81,9 @@ class ControllerNode(ReplicaView):
         self.liveness = Liveness(self._config.session_timeout_ms)
         self._rng = rng
         self.client_quotas = ClientQuotas(self._config)
-        self.counts = ControllerCounts()
+        self.counts = ControllerCounts(
+            durations=EventDurations(self._config.performance_period_ms, self._config.slow_event_ms)
+        )
         self._writes = WriteQueue(
             machine.head,
             self.liveness,

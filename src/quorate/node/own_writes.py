@@ -6,7 +6,8 @@
 4. A NoOpRecord every `metadata.max.idle.interval.ms` (KIP-835).
 5. The next partitions of brokers that shut down, while there are any.
 6. Periodic tasks (`PeriodicTaskControlManager`): fencing of brokers without contact, preferred and
-   unclean elections, removal of expired delegation tokens. A task that has more to do runs again at once.
+   unclean elections, removal of expired delegation tokens, the report of how long writes took. A task
+   that has more to do runs again at once.
 
 All of them are write operations in the write queue, like those of clients.
 """
@@ -21,6 +22,7 @@ from quorate.controller.context import ControllerConfig
 from quorate.controller.delegation_tokens import EXPIRE_DELEGATION_TOKENS
 from quorate.controller.elections import ELECT_LEFT_OVER, ELECT_PREFERRED, ELECT_UNCLEAN
 from quorate.controller.heartbeats import CONTINUE_SHUTDOWN, FENCE_STALE_BROKER
+from quorate.controller.performance import REPORT_PERFORMANCE
 from quorate.controller.registration import CONTROLLER_REGISTRATION
 from quorate.controller.result import WriteOperation
 from quorate.metadata.image import Cluster, Image
@@ -33,6 +35,7 @@ OWN_REASONS: Final[Mapping[WriteOperation[Any, Any], str]] = {
     ELECT_UNCLEAN: "unclean.leader.election.enable: no replica in sync is available",
     ELECT_LEFT_OVER: "a replica in sync is available, and the former leader did not elect it",
     EXPIRE_DELEGATION_TOKENS: "the tokens have expired",
+    REPORT_PERFORMANCE: "controller.performance.sample.period.ms has passed",
     ACTIVATION: "this node became the active controller",
 }
 """Why the active controller makes a write, for the audit trail."""
@@ -142,6 +145,7 @@ def _periods(config: ControllerConfig) -> dict[WriteOperation[Any, Any], int]:
     periods = {
         FENCE_STALE_BROKER: max(1, config.session_timeout_ms // _CHECKS_PER_SESSION),
         ELECT_UNCLEAN: config.unclean_election_interval_ms,
+        REPORT_PERFORMANCE: config.performance_period_ms,
     }
     if config.tokens.secret_key is not None:
         periods[EXPIRE_DELEGATION_TOKENS] = config.tokens.check_interval_ms

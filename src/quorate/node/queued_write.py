@@ -31,6 +31,8 @@ class QueuedWrite:
     last_offset: int = -1
     """Of its last record (inclusive), once that is committed; before, and without records: of the newest
     record that it was decided on."""
+    began_ns: int | None = None
+    """When its decision began; None: it has not."""
     work_ns: int = 0
     """How long its decision has taken."""
     facts: WriteFacts = field(default_factory=WriteFacts)

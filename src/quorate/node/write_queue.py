@@ -236,6 +236,7 @@ class WriteQueue:
     # -- 2. decide ------------------------------------------------------------------------------
     def _decide(self, write: QueuedWrite) -> None:
         self.queued_ms.append(self._now_ms - write.added_ms)
+        write.began_ns = self._clock()
         self._deciding = WriteInWork(write, self._steps(write))
         self._advance(None)
 
@@ -453,6 +454,10 @@ class WriteQueue:
     def _respond(self, write: QueuedWrite, error: ErrorCode, offset: int) -> None:
         if self.audited is not None:
             self.audited.append((write, error, offset))
+        if write.began_ns is not None:
+            took_ns = self._clock() - write.began_ns
+            slow = self.counts.durations.observe(write.operation.name, took_ns)
+            self.notes.extend([Fault(slow)] if slow else [])
         if write.call is None:
             self.own_results.append((write.operation, write.response))
         else:

@@ -188,6 +188,8 @@ def controller_config(config: NodeConfig, cluster_id: str) -> ControllerConfig:
         auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
         imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1000,
         unclean_election_interval_ms=config.unclean_leader_election_interval_ms,
+        performance_period_ms=config.controller_performance_sample_period_ms,
+        slow_event_ms=config.controller_performance_always_log_threshold_ms,
         authorizer=AuthorizerConfig(config.super_users, config.allow_everyone_if_no_acl_found)
         if config.authorizer
         else None,
