@@ -63,8 +63,16 @@ class Cluster:
             admin.create_topics([NewTopic(topic, replica_assignments=assignment)])
 
     def partition(self, topic, index=0):
-        """The partition's row of Metadata: leader_id, replica_nodes, isr_nodes."""
-        rows = self.admin.describe_topics([topic])[0]["partitions"]
+        """The partition's row of Metadata: leader_id, replica_nodes, isr_nodes.
+
+        None where there is no such partition, or the client asked a broker that is down.
+        """
+        from kafka.errors import KafkaConnectionError
+
+        try:
+            rows = self.admin.describe_topics([topic])[0]["partitions"]
+        except KafkaConnectionError:
+            return None
         return next((row for row in rows if row["partition_index"] == index), None)
 
     def wait_for_partition(self, topic, condition, what):
