@@ -223,6 +223,20 @@ def test_a_voter_that_restarts_is_not_warned_of():
     assert not [note for note in single.notes if isinstance(note, Warn)]
 
 
+def test_a_request_from_before_the_voter_was_back_is_no_sign():
+    """The host of the voter drops packets for a while. The request fails when the voter fetches again."""
+    single = committed()
+    answers(single, 3)
+    assert fails(single, 2) == []
+    for _ in range(4):
+        single.wait(500)
+        single.ask(fetch(START, EPOCH + 1, max_wait_ms=0, replica=key(3)))
+    keep_fetching(single)
+    assert fails(single, 2, SendFailure.TIMED_OUT) == []
+    begins(single, 2)
+    assert answers(single, 2) == []
+
+
 def test_a_voter_that_does_not_fetch_is_down_and_not_warned_of():
     single = committed()
     fails(single, 3)

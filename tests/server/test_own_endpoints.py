@@ -77,12 +77,17 @@ def test_a_machine_without_ipv6_has_no_such_address(
 ) -> None:
     port, own = port_and_own
 
-    def without_ipv6(family: int) -> socket.socket:
+    def without_ipv6(family: int, kind: int) -> socket.socket:
         if family == socket.AF_INET6:
             raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
-        return socket.socket(family)
+        return socket.socket(family, kind)
 
-    machine = SimpleNamespace(AF_INET=socket.AF_INET, AF_INET6=socket.AF_INET6, socket=without_ipv6)
+    machine = SimpleNamespace(
+        AF_INET=socket.AF_INET,
+        AF_INET6=socket.AF_INET6,
+        SOCK_DGRAM=socket.SOCK_DGRAM,
+        socket=without_ipv6,
+    )
     monkeypatch.setattr("quorate.server.own_endpoints.socket", machine)
     assert not asyncio.run(own.include(Address("::2", port)))
 

@@ -7,6 +7,7 @@ bytes that are left what each file knows; it shares no code with the recovery.
 from __future__ import annotations
 
 import itertools
+import json
 import struct
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +17,9 @@ import pytest
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.files import PARTITION_DIRECTORY, snapshot_name
-from quorate.raft.values import ElectionState
+from quorate.formats.snapshot import encode_snapshot
+from quorate.raft.values import ControlState, ElectionState
+from quorate.sim.scenario.names import voter
 from quorate.storage.api import CorruptLogError
 from quorate.storage.disk import OsDisk
 from quorate.storage.disk_storage import FileStorage
@@ -268,21 +271,47 @@ def test_a_directory_as_it_is_formatted_is_begun(tmp_path, is_dynamic):
 
 # -- what quorum-state knows -----------------------------------------------------------------------
 LEADER, FOLLOWER = (
-    LogOptions(segment_bytes=600, index_interval=150, needs_vote=True, node_id=node_id)
+    LogOptions(
+        segment_bytes=600,
+        index_interval=150,
+        needs_vote=True,
+        node_id=node_id,
+        static_voter_ids=(1,),
+    )
     for node_id in (1, 2)
 )
-"""The quorum-state of `whole` names node 1 as the leader."""
+"""Node 1 is the only voter, and `whole` names it as the leader."""
 INDEXES = [name for name in whole() if name.endswith(("index", "timeindex"))]
+LOST = [LOGS, LOGS[1:]]
 
 
-@pytest.mark.parametrize("logs", [LOGS, LOGS[1:]], ids=["all segments", "the newest segments"])
-def test_a_leader_installs_no_snapshot(logs):
-    """Its log ended beyond the snapshot. On a follower the same files are an interrupted install."""
+@pytest.mark.parametrize("logs", LOST, ids=["all segments", "the newest segments"])
+def test_nobody_sends_a_snapshot_to_the_only_voter(logs):
+    """Its log ended beyond the snapshot. On another node the same files are an interrupted install."""
     files = harmed(dict.fromkeys([*logs, *INDEXES, EPOCHS], "miss"))
     said, _ = outcome(files, LEADER)
-    assert "this node was the leader of epoch 3" in said
+    assert "this node, the only voter, led epoch 3" in said
     assert "records that were acknowledged may be lost" in said
     assert outcome(files, FOLLOWER) == ("", SNAPSHOT.offset)
+
+
+@pytest.mark.parametrize("logs", LOST, ids=["all segments", "the newest segments"])
+def test_a_leader_may_snapshot_what_only_the_other_voters_have_on_disk(logs):
+    """Its disk is slow, they commit without it, and it is killed: nothing is lost."""
+    files = harmed(dict.fromkeys([*logs, *INDEXES, EPOCHS], "miss"))
+    three = ControlState(1, tuple(voter(each) for each in (1, 2, 3)))
+    files[SNAPSHOT_FILE] = b"".join(encode_snapshot(SNAPSHOT, three, 5000, (b"one",), 9000))
+    assert outcome(files, LEADER) == ("", SNAPSHOT.offset)
+
+
+def test_the_only_voter_goes_on_behind_its_snapshot_when_the_loss_is_accepted():
+    """The steps of docs/recovery.md: the last one takes the leader out of quorum-state."""
+    files = harmed(dict.fromkeys([*LOGS[1:], *INDEXES, EPOCHS], "miss") | {LOGS[0]: "cut"})
+    assert "may be lost" in outcome(files, LEADER)[0]
+    state = json.loads(files["quorum-state"])
+    assert state["leaderId"] == 1
+    files["quorum-state"] = json.dumps(state | {"leaderId": -1}).encode()
+    assert outcome(files, LEADER) == ("", SNAPSHOT.offset)
 
 
 def test_a_snapshot_without_a_vote_is_refused():
@@ -293,7 +322,7 @@ def test_a_snapshot_without_a_vote_is_refused():
 
 
 @pytest.mark.parametrize("left", ["empty", "cut"])
-def test_a_leader_with_an_empty_log_is_warned_of(left):
+def test_an_empty_log_of_the_only_voter_is_warned_of(left):
     """A crash before its first record leaves that, and so does the loss of all."""
     gone = dict.fromkeys([*LOGS[1:], *INDEXES, EPOCHS, SNAPSHOT_FILE], "miss")
     files = harmed(gone | {LOGS[0]: "empty"})

@@ -112,6 +112,8 @@ def begin_sent(role: Leader, voter_id: int, correlation: int) -> None:
     probe = role.probes.get(voter_id)
     if probe is not None:
         probe.correlation = correlation
+        last_ms = role.progress.voters[voter_id].last_fetch_ms
+        probe.is_up = probe.failed_ms is not None and last_ms > probe.failed_ms
 
 
 def begin_answered(s: RaftState, role: Leader, flight: InFlightRequest, error: ErrorCode) -> None:
@@ -149,11 +151,11 @@ def _failed(
         return  # it was sent to the voter's endpoint before this one
     if probe.failed_ms is None:
         probe.failed_ms = s.now
-    # A voter that does not fetch after a failure is down, and no endpoint is wrong: it may just restart.
-    fetches = role.progress.voters[flight.to].last_fetch_ms > probe.failed_ms
+    # A voter that had not fetched between the first failure and this request was down: no endpoint is
+    # wrong, and the request may fail after the voter is back.
     # Another node at an endpoint that has not changed is the voter with a new directory, of which the
     # response to it warns.
-    if probe.until_ms is None and (probe.is_moved or (fetches and not is_other)):
+    if probe.until_ms is None and (probe.is_moved or (probe.is_up and not is_other)):
         s.warn_sparingly(
             f"silent endpoint {probe.address} of {flight.to}",
             f"{what} at {probe.address}, the endpoint of voter {request.voter} in the voter set: the "

@@ -47,3 +47,5 @@ class EndpointProbe:
     is_answered: bool = False
     failed_ms: int | None = None
     """When the first request to the address failed."""
+    is_up: bool = False
+    """When the last request was sent, the voter had fetched since `failed_ms`."""

@@ -120,6 +120,7 @@ def open_storage(config: NodeConfig) -> Storage:
         segment_ms=config.metadata_log_segment_ms,
         needs_vote=True,
         node_id=config.node_id,
+        static_voter_ids=tuple(voter.key.id for voter in config.static_voters),
     )
     return FileStorage(Path(config.metadata_log_dir), options)
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import socket
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Final
 
 from quorate.base.ids import Address
 from quorate.server.name_resolution import ips_of
 from quorate.server.sockets import BoundSockets
 
 _Ip = IPv4Address | IPv6Address
+_DISCARD: Final = 9
+"""A port for datagrams that nobody reads."""
 
 
 class OwnEndpoints:
@@ -62,11 +65,14 @@ def _plain(ip: str) -> _Ip:
 
 
 def _is_of_this_machine(ip: _Ip) -> bool:
-    """Whether a socket can be bound to it."""
+    """Whether what is sent there would leave from the address itself.
+
+    A trial bind does not tell: with net.ipv4.ip_nonlocal_bind any address can be bound.
+    """
     family = socket.AF_INET if ip.version == 4 else socket.AF_INET6
     try:
-        with socket.socket(family) as sock:
-            sock.bind((str(ip), 0))
+        with socket.socket(family, socket.SOCK_DGRAM) as sock:
+            sock.connect((str(ip), _DISCARD))  # sends nothing
+            return _plain(sock.getsockname()[0]) == ip
     except OSError:  # also where the machine has no IPv6 at all
         return False
-    return True

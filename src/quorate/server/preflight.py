@@ -104,7 +104,10 @@ def _disk_problems(config: NodeConfig) -> Iterator[StartFinding]:
 def _read_log(config: NodeConfig, unstable: bool) -> bool:
     """Read the whole log as a node that starts; whether it has feature levels. Raises QuorateError."""
     options = LogOptions(
-        segment_bytes=config.segment_bytes, needs_vote=True, node_id=config.node_id
+        segment_bytes=config.segment_bytes,
+        needs_vote=True,
+        node_id=config.node_id,
+        static_voter_ids=tuple(voter.key.id for voter in config.static_voters),
     )
     storage = InspectedStorage(OsDisk(Path(config.metadata_log_dir)), options)
     log = storage.recovered.log

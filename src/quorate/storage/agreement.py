@@ -80,15 +80,15 @@ def check_log_and_snapshots(disk: Disk, found: DirectorySurvey, options: LogOpti
     3. The newest snapshot is newer than the log: the crash came between its rename and the drop of
        the old log. Finish the install.
     4. No other file knows of records beyond the log and the snapshot, else refuse.
-    5. In 1. and 3. this node was not the leader, else refuse: only a follower installs a snapshot, and
-       quorum-state names its leader before it fetches.
-    6. The log is empty and this node was the leader: warn. The crash may have come right before its
-       first record, or the records are lost.
+    5. In 1. and 3. this node did not lead alone, else refuse: nobody sent it a snapshot. With other
+       voters a leader whose disk is slow may write a snapshot of records that only they have on disk.
+    6. The log is empty and this node led alone: warn. The crash may have come right before its first
+       record, or the records are lost.
     """
     newest = found.snapshots[-1].id if found.snapshots else None
     if not found.segments:
         _check_missing_log(disk, found, newest or _NO_SNAPSHOT)
-        _check_not_led(disk, found, options)
+        _check_not_led_alone(disk, found, options)
         found.start_offset = newest.offset if newest else 0
         return
     _check_start(disk, found, newest)
@@ -96,7 +96,7 @@ def check_log_and_snapshots(disk: Disk, found: DirectorySurvey, options: LogOpti
         _check_missing_batches(disk, found, newest or _NO_SNAPSHOT)
     if newest is not None and _supersedes(disk, found, newest):
         _check_missing_batches(disk, found, newest)
-        _check_not_led(disk, found, options)
+        _check_not_led_alone(disk, found, options)
         found.superseded = True
         found.start_offset = newest.offset
     elif not found.scan.epochs and (newest or _NO_SNAPSHOT).offset == 0:
@@ -110,32 +110,37 @@ def check_log_and_snapshots(disk: Disk, found: DirectorySurvey, options: LogOpti
         found.notes.append(Warn(text))
 
 
-def _check_not_led(disk: Disk, found: DirectorySurvey, options: LogOptions) -> None:
-    """Refuse a log that a snapshot would replace, where this node led."""
-    if _led(found, options):
+def _check_not_led_alone(disk: Disk, found: DirectorySurvey, options: LogOptions) -> None:
+    """Refuse a log that a snapshot would replace, where this node led alone."""
+    if _led_alone(found, options):
         assert found.election is not None
         raise CorruptLogError(
             f"{disk.where}: the log does not reach its newest snapshot, but {QUORUM_STATE} says that "
-            f"this node was the leader of epoch {found.election.epoch}, and only a follower installs a "
-            f"snapshot: records that were acknowledged may be lost. Restore the log, or {REJOIN}"
+            f"this node, the only voter, led epoch {found.election.epoch}: records that were "
+            f"acknowledged may be lost. Restore the log, or {REJOIN}"
         )
 
 
 def _warn_of_empty_log(disk: Disk, found: DirectorySurvey, options: LogOptions) -> None:
-    if _led(found, options):
+    if _led_alone(found, options):
         assert found.election is not None
         found.notes.append(
             Warn(
-                f"{disk.where}: the log is empty, but {QUORUM_STATE} says that this node was the leader "
-                f"of epoch {found.election.epoch}: records that were acknowledged are lost, unless "
+                f"{disk.where}: the log is empty, but {QUORUM_STATE} says that this node, the only voter, "
+                f"led epoch {found.election.epoch}: records that were acknowledged are lost, unless "
                 "its first start was interrupted"
             )
         )
 
 
-def _led(found: DirectorySurvey, options: LogOptions) -> bool:
-    election = found.election
-    return election is not None and election.epoch > 0 and election.leader_id == options.node_id
+def _led_alone(found: DirectorySurvey, options: LogOptions) -> bool:
+    election, control = found.election, found.snapshot_control
+    if election is None or election.epoch == 0 or election.leader_id != options.node_id:
+        return False
+    voters = options.static_voter_ids
+    if control is not None and control.voters is not None:
+        voters = tuple(voter.key.id for voter in control.voters)
+    return voters == (options.node_id,)
 
 
 def _check_start(disk: Disk, found: DirectorySurvey, newest: OffsetAndEpoch | None) -> None:

@@ -241,9 +241,14 @@ class OsDisk:
             is_new = not self._path.is_dir()
             if is_new:
                 os.mkdir(self._path)
-            # Also where it is there: a process that was killed may have made it.
-            _sync_directory(self._parent, self._sync_directory)
-            self._identity = _identity(self._path)
+            try:
+                # Also where it is there: a process that was killed may have made it.
+                _sync_directory(self._parent, self._sync_directory)
+                self._identity = _identity(self._path)
+            except BaseException:
+                if is_new:  # an empty directory would be one that was emptied
+                    os.rmdir(self._path)
+                raise
         except OSError as error:
             self.unlock()
             _raise(error, "create", self.where)

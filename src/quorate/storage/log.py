@@ -43,6 +43,8 @@ class LogOptions:
     that, and with it a vote."""
     node_id: int | None = None
     """Of the owner, as quorum-state names it; None: unknown."""
+    static_voter_ids: tuple[int, ...] = ()
+    """Of `controller.quorum.voters`; empty where the log has the voters."""
     sync_every: int = 4_194_304
     """A snapshot in the making is synced whenever so much of it was written."""
 
