@@ -105,6 +105,7 @@ def test_a_voter_that_never_fetched_has_no_times():
     assert (silent.last_fetch_timestamp, silent.last_caught_up_timestamp) == (-1, -1)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     ("own", "found"), [((), 1), ((Listener("CONTROLLER", "me", 1),), 2)], ids=["none", "one"]
 )

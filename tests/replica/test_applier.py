@@ -182,6 +182,7 @@ def test_nothing_is_read_while_nothing_is_committed():
     assert not Applier(as_any(Nibbler())).advance(0, Tail(0, 100), 1, jobs) and not jobs
 
 
+@pytest.mark.interpreted
 def test_a_log_without_a_committed_batch_is_a_defect():
     with pytest.raises(InvariantError, match="no batch at offset 0 of the committed log"):
         Applier(as_any(Nibbler())).advance(5, as_any(SimpleNamespace(read=lambda *_: b"")), 1, [])

@@ -34,6 +34,8 @@ from server.tls_listener import Listener
 NOW = datetime.now(UTC)
 PAST = NOW - timedelta(days=20)
 FUTURE = NOW + timedelta(days=20)
+BEGINS = FUTURE - timedelta(hours=1)
+"""When a certificate that is issued for FUTURE becomes valid (`Authority.issue`)."""
 AUTHORITY = Authority.create(NOW - timedelta(days=30), 100)
 OTHER = Authority.create(NOW, 10)
 REQUIRED = {"ssl.client.auth": "required"}
@@ -67,9 +69,9 @@ CASES = {
     "the node's certificate is not valid yet": (
         server(start=FUTURE),
         client(),
-        rf"refused here: its certificate is not valid yet before {FUTURE:%Y-%m-%d} .*compare the clocks",
+        rf"refused here: its certificate is not valid yet before {BEGINS:%Y-%m-%d} .*compare the clocks",
         r"refused there: it does not accept the certificate of this side, .*the host name and "
-        rf"dates .*valid from {FUTURE:%Y-%m-%d}",
+        rf"dates .*valid from {BEGINS:%Y-%m-%d}",
     ),
     "the node's certificate is for another host": (
         side("node", ["kafka.example", "10.1.2.3"], **REQUIRED),
@@ -95,7 +97,7 @@ CASES = {
     "the client's certificate is not valid yet": (
         server(),
         client(start=FUTURE),
-        rf"refused there: .*the host name and dates \[.*valid from {FUTURE:%Y-%m-%d}",
+        rf"refused there: .*the host name and dates \[.*valid from {BEGINS:%Y-%m-%d}",
         r"refused here: its certificate is not valid yet: compare the clocks",
     ),
     "the authority of the client is no longer in the truststore": (

@@ -265,10 +265,11 @@ class WriteQueue:
 
     def _advance(self, refused: ApiError | None) -> None:
         """Run the steps of the write that is decided, up to the next pause or the end."""
-        assert self._deciding is not None
-        write = self._deciding.write
+        work = self._deciding
+        assert work is not None
+        write = work.write
         try:
-            wanted = self._deciding.advance(refused, self._clock)
+            wanted = work.advance(refused, self._clock)
         except StopIteration:
             self._deciding = None
         except Exception as error:
@@ -284,9 +285,10 @@ class WriteQueue:
             elif isinstance(wanted, Part):
                 if wanted.records:
                     self._write_part(write, wanted)
-                if isinstance(wanted, Turn) and self._deciding is not None:
+                # By the property, as in `resume`: writing the part may have ended the decision.
+                if isinstance(wanted, Turn) and self.is_deciding:
                     self._liveness.written(wanted.liveness)
-                    self._resting.append(self._deciding)
+                    self._resting.append(work)
                     self._deciding = None
 
     def _write_part(self, write: QueuedWrite, part: Part) -> None:
