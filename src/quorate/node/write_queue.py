@@ -277,15 +277,12 @@ class WriteQueue:
         else:
             if isinstance(wanted, KRaftVersionChange):
                 self._raft_token = self._next_token()
-                self.inputs.append(
-                    inputs.UpgradeKRaftVersion(
-                        self._raft_token, wanted.version, wanted.validate_only
-                    )
-                )
+                asked = wanted.version, wanted.validate_only
+                self.inputs.append(inputs.UpgradeKRaftVersion(self._raft_token, *asked))
             elif isinstance(wanted, Part):
                 if wanted.records:
                     self._write_part(write, wanted)
-                # By the property, as in `resume`: writing the part may have ended the decision.
+                # By the property, as in `resume`: the part may have ended the decision.
                 if isinstance(wanted, Turn) and self.is_deciding:
                     self._liveness.written(wanted.liveness)
                     self._resting.append(work)
@@ -458,8 +455,8 @@ class WriteQueue:
             self.audited.append((write, error, offset))
         if write.began_ns is not None:
             took_ns = self._clock() - write.began_ns
-            slow = self.counts.durations.observe(write.operation.name, took_ns)
-            self.notes.extend([Fault(slow)] if slow else [])
+            if slow := self.counts.durations.observe(write.operation.name, took_ns):
+                self.notes.append(Fault(slow))
         if write.call is None:
             self.own_results.append((write.operation, write.response))
         else:
