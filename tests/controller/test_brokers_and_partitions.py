@@ -372,18 +372,8 @@ def test_an_unregistered_broker_leaves_every_isr():
 
 # -- fencing in several writes -------------------------------------------------------------------
 def begin_to_fence(cluster, broker_id):
-    cluster.now_ms += SESSION_MS + 1
-    for other in cluster.image.cluster.brokers.values():
-        if other.id != broker_id:
-            cluster.liveness.contact(other.id, other.epoch, cluster.now_ms)
+    cluster.expire(broker_id)
     assert cluster.decide(FENCE_STALE_BROKER, None)
-
-
-def fence_to_the_end(cluster):
-    writes = 1
-    while cluster.decide(FENCE_STALE_BROKER, None):
-        writes += 1
-    return writes
 
 
 def test_a_broker_with_many_partitions_is_fenced_in_several_writes():
@@ -392,7 +382,7 @@ def test_a_broker_with_many_partitions_is_fenced_in_several_writes():
     cluster.create("b", assignments=[(1, 2, 3)] * 4)
     begin_to_fence(cluster, 1)
     assert len(cluster.records) == 2 and not cluster.broker(1).fenced
-    assert fence_to_the_end(cluster) > 3
+    assert cluster.run_to_the_end(FENCE_STALE_BROKER) > 2
     assert cluster.broker(1).fenced
     for topic in cluster.image.topics:
         for partition in topic.partitions.values():
@@ -411,7 +401,7 @@ def test_a_broker_that_is_being_fenced_gets_nothing_new():
     )
     assert alter(cluster, [2, 1, 3], topic="new").error_code == ErrorCode.INELIGIBLE_REPLICA
     assert cluster.heartbeat(1).is_fenced and cluster.records == []
-    fence_to_the_end(cluster)
+    cluster.run_to_the_end(FENCE_STALE_BROKER)
     assert cluster.unfence(1) and not cluster.broker(1).fenced
 
 

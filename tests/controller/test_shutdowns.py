@@ -8,20 +8,13 @@ from quorate.controller.topic_deletion import DELETE_TOPICS
 from quorate.wire.messages import DeleteTopicsRequest
 
 
-def shut_down_to_the_end(cluster):
-    writes = 0
-    while cluster.decide(CONTINUE_SHUTDOWN, None):
-        writes += 1
-    return writes
-
-
 def test_a_controlled_shutdown_of_many_partitions_comes_in_several_writes():
     cluster = Cluster(2, part_records=2)
     cluster.create("a", assignments=[(1, 2)] * 7)
     assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down
     assert len(cluster.records) == 3 and cluster.broker(1).in_controlled_shutdown
     assert cluster.head.index.leads(1) == 5
-    assert shut_down_to_the_end(cluster) == 3
+    assert cluster.run_to_the_end(CONTINUE_SHUTDOWN) == 3
     assert {p.leader for p in cluster.image.topics.named("a").partitions.values()} == {2}
 
 
@@ -41,7 +34,7 @@ def test_a_broker_ends_when_the_others_have_applied_the_last_of_its_moves():
     cluster.heartbeat(1, want_shut_down=True)
     cluster.heartbeat(2, offset=cluster.next_offset)
     assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down
-    shut_down_to_the_end(cluster)
+    cluster.run_to_the_end(CONTINUE_SHUTDOWN)
     last = cluster.next_offset - 1
     cluster.heartbeat(2, offset=last - 1)
     assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down
@@ -70,7 +63,7 @@ def test_a_new_controller_begins_anew_with_a_broker_that_shuts_down():
     cluster.heartbeat(1, want_shut_down=True)
     cluster.liveness.activate(cluster.image.cluster, {}, cluster.now_ms)
     cluster.heartbeat(1, want_shut_down=True)
-    shut_down_to_the_end(cluster)
+    cluster.run_to_the_end(CONTINUE_SHUTDOWN)
     assert cluster.head.index.leads(1) == 0
 
 
@@ -80,6 +73,6 @@ def test_a_topic_that_is_deleted_between_two_writes_is_left_out():
     cluster.create("second", assignments=[(1, 2)] * 3)
     cluster.heartbeat(1, want_shut_down=True)
     cluster.decide(DELETE_TOPICS, DeleteTopicsRequest(topic_names=["first"]), 3)
-    shut_down_to_the_end(cluster)
+    cluster.run_to_the_end(CONTINUE_SHUTDOWN)
     assert cluster.image.topics.named("first") is None
     assert {p.leader for p in cluster.image.topics.named("second").partitions.values()} == {2}

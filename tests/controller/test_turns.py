@@ -43,15 +43,8 @@ def leaderless(cluster, *broker_ids):
 
 
 # -- the broker changes in between -----------------------------------------------------------------
-def expire(cluster, broker_id):
-    cluster.now_ms += SESSION_MS + 1
-    for other in cluster.image.cluster.brokers.values():
-        if other.id != broker_id:
-            cluster.liveness.contact(other.id, other.epoch, cluster.now_ms)
-
-
 def begin_to_fence(cluster):
-    expire(cluster, 1)
+    cluster.expire(1)
     assert cluster.decide(FENCE_STALE_BROKER, None)
 
 
@@ -93,8 +86,7 @@ def test_what_becomes_of_the_broker_between_two_turns_ends_the_work(begins, act,
     if error == ErrorCode.NONE and (begins != "fencing" or is_fenced):
         assert response.is_fenced is is_fenced
     cluster.between = lambda: None
-    while cluster.decide(FENCE_STALE_BROKER, None):
-        pass
+    cluster.run_to_the_end(FENCE_STALE_BROKER)
     if 1 in cluster.image.cluster.brokers:
         cluster.heartbeat(1)
         assert not cluster.broker(1).fenced
@@ -138,8 +130,7 @@ def test_a_shutdown_between_the_turns_of_an_unfencing_wins():
     assert (response.is_fenced, response.should_shut_down) == (False, False)
     assert cluster.broker(1).in_controlled_shutdown
     cluster.between = lambda: None
-    while cluster.decide(CONTINUE_SHUTDOWN, None):
-        pass
+    cluster.run_to_the_end(CONTINUE_SHUTDOWN)
     assert {p.leader for p in partitions_of(cluster)} == {NO_LEADER}
 
 

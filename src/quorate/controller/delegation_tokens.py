@@ -20,7 +20,7 @@ from quorate.controller.assignments import new_uuid
 from quorate.controller.brokers import metadata_version
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
-from quorate.controller.result import OnException, Result, WriteOperation
+from quorate.controller.result import Result, WriteOperation, controller_task
 from quorate.controller.token_config import TokenConfig
 from quorate.formats.records import DelegationTokenRecord, RemoveDelegationTokenRecord
 from quorate.metadata.image import DelegationToken, Image
@@ -263,13 +263,7 @@ def _sweep(head: HeadView, request: None, context: Context) -> Result[bool]:
     return Result(records, len(records) == MAX_EXPIRATIONS, atomic=False, notes=tuple(notes))
 
 
-def _sweep_failed(request: None, error: ErrorCode, message: str | None) -> bool:
-    return False
-
-
-EXPIRE_DELEGATION_TOKENS: Final = WriteOperation(
-    "expireDelegationTokens", _sweep, _sweep_failed, on_exception=OnException.TRY_AGAIN
-)
+EXPIRE_DELEGATION_TOKENS: Final = controller_task("expireDelegationTokens", _sweep)
 
 
 # -- describe ----------------------------------------------------------------------------------

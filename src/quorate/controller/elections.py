@@ -27,11 +27,11 @@ from quorate.controller.result import (
     MAX_RECORDS,
     PAUSE_EVERY,
     ApiError,
-    OnException,
     Result,
     Steps,
     Turn,
     WriteOperation,
+    controller_task,
     error_text,
 )
 from quorate.formats.records import PartitionChangeRecord
@@ -198,16 +198,8 @@ def _periodic(
     return Result(records, len(records) >= MAX_PERIODIC_ELECTIONS, atomic=False)
 
 
-def _periodic_failed(request: None, error: ErrorCode, message: str | None) -> bool:
-    return False
-
-
-ELECT_PREFERRED: Final = WriteOperation(
-    "electPreferred", _balance, _periodic_failed, on_exception=OnException.TRY_AGAIN
-)
-ELECT_UNCLEAN: Final = WriteOperation(
-    "electUnclean", _unclean, _periodic_failed, on_exception=OnException.TRY_AGAIN
-)
+ELECT_PREFERRED: Final = controller_task("electPreferred", _balance)
+ELECT_UNCLEAN: Final = controller_task("electUnclean", _unclean)
 
 
 # -- left over ---------------------------------------------------------------------------------
@@ -225,6 +217,4 @@ def _resume(head: HeadView, request: None, context: Context) -> Steps[bool]:
         yield Turn(records)
 
 
-ELECT_LEFT_OVER: Final = WriteOperation(
-    "electLeftOver", _resume, _periodic_failed, on_exception=OnException.TRY_AGAIN
-)
+ELECT_LEFT_OVER: Final = controller_task("electLeftOver", _resume)

@@ -38,7 +38,7 @@ from quorate.controller.replicas import (
     leaderless_places,
     next_elections,
 )
-from quorate.controller.result import OnException, Result, Steps, Turn, WriteOperation
+from quorate.controller.result import Result, Steps, Turn, WriteOperation, controller_task
 from quorate.formats.records import BrokerRegistrationChangeRecord
 from quorate.metadata.image import Broker, uuid_sort_key
 from quorate.wire.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -279,14 +279,7 @@ def _fence_stale(head: HeadView, request: None, context: Context) -> Result[bool
     return Result(records, True, atomic=False, notes=notes, liveness=tuple(changes))
 
 
-def _task_failed(request: None, error: ErrorCode, message: str | None) -> bool:
-    """A later turn looks again: nothing is forgotten before its records are written."""
-    return False
-
-
-FENCE_STALE_BROKER: Final = WriteOperation(
-    "maybeFenceStaleBroker", _fence_stale, _task_failed, on_exception=OnException.TRY_AGAIN
-)
+FENCE_STALE_BROKER: Final = controller_task("maybeFenceStaleBroker", _fence_stale)
 
 
 # -- controlled shutdown -----------------------------------------------------------------------
@@ -307,9 +300,4 @@ def _continue_shutdown(head: HeadView, request: None, context: Context) -> Resul
     return Result(records, True, atomic=False, liveness=(change,))
 
 
-CONTINUE_SHUTDOWN: Final = WriteOperation(
-    "continueControlledShutdown",
-    _continue_shutdown,
-    _task_failed,
-    on_exception=OnException.TRY_AGAIN,
-)
+CONTINUE_SHUTDOWN: Final = controller_task("continueControlledShutdown", _continue_shutdown)

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from quorate.base.errors import ErrorCode
 from quorate.controller.context import Context
 from quorate.controller.event_durations import EventDurations
 from quorate.controller.head_view import HeadView
-from quorate.controller.result import OnException, Result, WriteOperation
+from quorate.controller.result import Result, controller_task
 
 
 def _report(head: HeadView, request: None, context: Context) -> Result[bool]:
@@ -19,10 +18,4 @@ def _report(head: HeadView, request: None, context: Context) -> Result[bool]:
     return Result((), False, notes=(durations.report(),))
 
 
-def _failed(request: None, error: ErrorCode, message: str | None) -> bool:
-    return False
-
-
-REPORT_PERFORMANCE: Final = WriteOperation(
-    "generatePeriodicPerformanceMessage", _report, _failed, on_exception=OnException.TRY_AGAIN
-)
+REPORT_PERFORMANCE: Final = controller_task("generatePeriodicPerformanceMessage", _report)

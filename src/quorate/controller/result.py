@@ -154,3 +154,17 @@ class WriteOperation(Generic[Q, R]):
     timeout_ms: Callable[[Q], int | None] = _no_timeout
     """How long the request may wait in the write queue; None: for ever."""
     on_exception: OnException = OnException.RESIGN
+
+
+def _task_failed(request: None, error: ErrorCode, message: str | None) -> bool:
+    return False
+
+
+def controller_task(
+    name: str, decide: Callable[[HeadView, None, Context], Decision[bool]]
+) -> WriteOperation[None, bool]:
+    """A task that the active controller runs of its own accord. Its response: there is more to do.
+
+    Where it fails it stays due: the next run decides on the head as it is then.
+    """
+    return WriteOperation(name, decide, _task_failed, on_exception=OnException.TRY_AGAIN)
