@@ -46,6 +46,7 @@ _HOT: Final = {
     " crash_points disk disk_operations dispatch durable_state fault_budget faults fingerprint kernel"
     " network observable observer operators process state_machine trace wire world",
     "storage": "api disk disk_storage log memory recovery scan segment snapshots",
+    "verify": "*",
     "wire": "frame header registry",
 }
 _OPEN: Final = ("raft/", "sim/world/observer.py")

@@ -27,7 +27,7 @@ KINDS = (
     pytest.param(
         FranzGo,
         marks=[
-            one_day_in(3, 1),
+            one_day_in(3, 0),
             pytest.mark.skipif(shutil.which("go") is None, reason="franz-go needs Go"),
         ],
     ),

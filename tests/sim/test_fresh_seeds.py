@@ -17,7 +17,7 @@ from time_budget import TODAY, share
 SHARES = 4
 SECONDS = share(60, quick=5, daily=4)
 """Of each share: begin no world after that."""
-LEAST = 10
+LEAST = 5
 """Worlds of each share, however slow the machine."""
 
 

@@ -360,7 +360,7 @@ GAPS = range(7)
 """Seconds between the starts: from two jobs in step to one that ends as the other begins."""
 
 
-@one_day_in(3, 1)
+@one_day_in(3, 2)
 @pytest.mark.parametrize("gap", GAPS if LONG else [TURN % len(GAPS)])
 def test_two_processes_ingest_the_same_directory(spark, tmp_path, gap, quiet):
     home = str(tmp_path / "home")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from itertools import count
 from typing import Final
 
 from quorate.formats.files import PARTITION_DIRECTORY
@@ -22,6 +23,7 @@ Random = Callable[[], float]
 Watch = Callable[[str, str], None]
 """Called with (operation, file name) before each change and sync; may raise to make it fail."""
 
+_STAMPS: Final = count(1)
 _WHERE: Final = f"memory/{PARTITION_DIRECTORY}"
 
 
@@ -32,16 +34,19 @@ def _ignore(operation: str, name: str) -> None:
 class _Content:
     """The bytes of a file: as they are, as they are on the medium, and the writes between."""
 
-    __slots__ = ("durable", "now", "pending")
+    __slots__ = ("durable", "now", "pending", "stamp")
 
     def __init__(self, durable: bytes = b"") -> None:
         self.durable = bytearray(durable)
         self.now = bytearray(durable)
         self.pending: list[tuple[int, bytes | None]] = []
         """(position, bytes) written, or (size, None) truncated, oldest first."""
+        self.stamp = next(_STAMPS)
+        """Of `now`: no other content of any file has it."""
 
     def do(self, position: int, data: bytes | None) -> None:
         _apply(self.now, position, data)
+        self.stamp = next(_STAMPS)
         self.pending.append((position, data))
 
     def sync(self) -> None:
@@ -237,6 +242,10 @@ class MemoryDisk:
         """The bytes of a file as they are now."""
         return bytes(self._files[name].now)
 
+    def stamp(self, name: str) -> int:
+        """A number that no other content of any file has had."""
+        return self._files[name].stamp
+
     def medium(self) -> dict[str, bytes]:
         """Files and bytes as a power cut would leave them now, were nothing unsynced to survive."""
         return {name: bytes(content.durable) for name, content in self._durable.items()}
@@ -257,6 +266,7 @@ class MemoryDisk:
         content = self._files[name]
         for held in (content.now, content.durable):
             held[position : position + len(data)] = data
+        content.stamp = next(_STAMPS)
 
 
 def _rename(names: dict[str, _Content], goes: str, comes: str, content: _Content | None) -> None:

@@ -13,8 +13,7 @@ A wrong belief is found where it begins, and not where a later decision depends 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
-from typing import Protocol
+from typing import Final, Protocol
 
 from quorate.base.errors import InvariantError
 from quorate.base.ids import OffsetAndEpoch
@@ -31,9 +30,10 @@ from quorate.replica.disk_jobs import (
 )
 from quorate.storage.api import SegmentInfo, SnapshotInfo
 from quorate.verify.expected_log import ExpectedLog, LogFacts
-from quorate.verify.medium import Medium, SegmentOnMedium, SnapshotOnMedium
+from quorate.verify.medium import Listing, Medium, SegmentOnMedium, SnapshotOnMedium
 
 _Id = tuple[int, int]
+_SEGMENTS: Final = "the storage's segments"
 
 
 class LogBeliefError(InvariantError):
@@ -92,7 +92,7 @@ class LogAudit:
         """After the start: recovery has read what the medium has."""
         self._compare_disk()
 
-    def stepped(self, happened: Iterable[object], jobs: Iterable[Job], core: CoreBeliefs) -> None:
+    def stepped(self, happened: Iterable[object], jobs: Sequence[Job], core: CoreBeliefs) -> None:
         """After a step that took `happened` and gave `jobs` to the disk."""
         expected = self._submitted
         for item in happened:
@@ -100,13 +100,22 @@ class LogAudit:
                 expected.installed(_plain(item.snapshot_id))
             elif isinstance(item, SnapshotWritten):
                 expected.wrote(_plain(item.snapshot_id))
-        self.begun(jobs)
-        expected.submitted(jobs)
-        _same("the core's log start", core.log_start_offset, expected.start)
-        end, epoch = core.log_end
+        if jobs:
+            self.begun(jobs)
+            expected.submitted(jobs)
+        start, (end, epoch), snapshots = core.log_start_offset, core.log_end, core.snapshots
+        if (
+            start == expected.start
+            and end == expected.end
+            and epoch == expected.last_epoch
+            and len(snapshots) == len(expected.snapshots)
+            and (not snapshots or [*map(_plain, snapshots)] == sorted(expected.snapshots))
+        ):
+            return
+        _same("the core's log start", start, expected.start)
         _same("the core's log end", end, expected.end)
         _same("the core's last epoch", epoch, expected.last_epoch)
-        _same("the core's snapshots", [*map(_plain, core.snapshots)], sorted(expected.snapshots))
+        _same("the core's snapshots", [*map(_plain, snapshots)], sorted(expected.snapshots))
 
     def begun(self, jobs: Iterable[Job]) -> None:
         """The snapshots among the jobs appear on the medium from now on."""
@@ -151,28 +160,32 @@ class LogAudit:
     def _compare_disk(self, *, cleaned: bool = False) -> None:
         expected, storage = self._performed, self._storage
         writing = self._writing
-        names = self._medium.names()
-        segments = self._medium.segments(names)
+        listing = self._medium.listing()
+        segments = self._medium.segments(listing)
         if not segments:
             raise LogBeliefError("the log has no segment on the medium")
+        size, end = 0, segments[0].base_offset
         for one in segments:
             if one.is_altered:
                 raise LogBeliefError(
                     f"the segment from {one.base_offset} on was changed by another program"
                 )
-            _same(f"the bytes after the segment from {one.base_offset} on", one.rest, 0)
-        for before, after in pairwise(segments):
-            _same("the end of a segment that is followed", before.end_offset, after.base_offset)
-        end = segments[-1].end_offset
+            if one.rest:
+                _same(f"the bytes after the segment from {one.base_offset} on", one.rest, 0)
+            if end != one.base_offset:
+                _same("the end of a segment that is followed", end, one.base_offset)
+            size, end = size + one.size, one.end_offset
         _same("the end of the log on the medium", end, expected.end)
         _same("the storage's log end", storage.end_offset, end)
-        _same("the storage's log size", storage.size, sum(one.size for one in segments))
-        _same(
-            "the storage's segments", [*map(_believed, storage.segments())], [*map(_read, segments)]
-        )
+        _same("the storage's log size", storage.size, size)
+        known = storage.segments()
+        if not _are_equal(known, segments):
+            raise LogBeliefError(
+                _wrong(_SEGMENTS, [*map(_believed, known)], [*map(_read, segments)])
+            )
         self._compare_start(segments, cleaned=cleaned)
         self._compare_epoch(segments)
-        self._compare_snapshots(names, writing | self._writing)
+        self._compare_snapshots(listing, writing | self._writing)
 
     def _compare_start(self, segments: list[SegmentOnMedium], *, cleaned: bool) -> None:
         """A snapshot sets the start, and segments that end before it are removed (KIP-630).
@@ -196,9 +209,9 @@ class LogAudit:
         if epochs and self._performed.start < self._performed.end:
             _same("the last epoch on the medium", epochs[-1], self._performed.last_epoch)
 
-    def _compare_snapshots(self, names: list[str], writing: frozenset[_Id]) -> None:
+    def _compare_snapshots(self, listing: Listing, writing: frozenset[_Id]) -> None:
         """Own snapshots are published by a thread of their own: they are left out while they come."""
-        there = self._medium.snapshots(names)
+        there = self._medium.snapshots(listing)
         known = self._storage.snapshots()
         expected = self._performed.snapshots
         found = {one.id for one in there}
@@ -214,8 +227,7 @@ class LogAudit:
 
     def _compare_survey(self, survey: Surveyed) -> None:
         """What retention is given: the sizes on the medium."""
-        names = self._medium.names()
-        size = sum(one.size for one in self._medium.segments(names))
+        size = sum(one.size for one in self._medium.segments(self._medium.listing()))
         _same("the surveyed log size", survey.log_size, size)
 
 
@@ -227,7 +239,27 @@ def _ends_with_clean(jobs: Iterable[Job]) -> bool:
 
 def _same(what: str, believed: object, true: object) -> None:
     if believed != true:
-        raise LogBeliefError(f"{what}: {believed}, and it must be {true}")
+        raise LogBeliefError(_wrong(what, believed, true))
+
+
+def _wrong(what: str, believed: object, true: object) -> str:
+    return f"{what}: {believed}, and it must be {true}"
+
+
+def _are_equal(known: Sequence[SegmentInfo], read: Sequence[SegmentOnMedium]) -> bool:
+    """Whether `_believed` and `_read` are: of hundreds of segments after every write."""
+    if len(known) != len(read):
+        return False
+    for info, found in zip(known, read, strict=True):
+        if (
+            info.base_offset != found.base_offset
+            or info.end_offset != found.end_offset
+            or info.size != found.size
+            or info.first_timestamp != found.first_timestamp
+            or info.max_timestamp != found.max_timestamp
+        ):
+            return False
+    return True
 
 
 def _plain(snapshot_id: tuple[int, int]) -> _Id:

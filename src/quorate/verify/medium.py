@@ -21,6 +21,7 @@ _TAIL_BYTES: Final = 256
 """So many bytes at the end of a segment are read again, each time."""
 _HEADER_BYTES: Final = 256
 """More than the first batch of a snapshot has: one record, of a version and a timestamp."""
+_Id = tuple[int, int]
 
 
 class MediumFiles(Protocol):
@@ -33,6 +34,9 @@ class MediumFiles(Protocol):
 
     def read(self, name: str, position: int, size: int) -> bytes:
         """Up to `size` bytes from `position` on."""
+
+    def stamp(self, name: str) -> int | None:
+        """A number that no other content of this file has had; None: not known."""
 
 
 class PathDirectory:
@@ -52,6 +56,10 @@ class PathDirectory:
             file.seek(position)
             return file.read(size)
 
+    def stamp(self, name: str) -> int | None:
+        """None: times of files are too coarse to distinguish two writes."""
+        return None
+
 
 @dataclass(slots=True)
 class SegmentOnMedium:
@@ -70,6 +78,8 @@ class SegmentOnMedium:
     """The last bytes of the batches."""
     is_altered: bool = False
     """Bytes that were read before are gone, or are others now."""
+    stamp: int | None = None
+    """That of the content that was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,29 +92,68 @@ class SnapshotOnMedium:
     last_contained_log_timestamp: int | None
 
 
+class Listing:
+    """The names of a directory, with segments and snapshots, each ascending."""
+
+    def __init__(self, names: list[str], known: dict[str, int | _Id | None]) -> None:
+        """`known`: what each name of before means, to which this adds; a log may have hundreds."""
+        self.names = names
+        self.segments: list[tuple[int, str]] = []
+        """(base offset, file name)."""
+        self.snapshots: list[tuple[_Id, str]] = []
+        """((offset, epoch), file name)."""
+        for name in names:
+            if name not in known:
+                known[name] = _meaning(name)
+            meaning = known[name]
+            if isinstance(meaning, int):
+                self.segments.append((meaning, name))
+            elif meaning is not None:
+                self.snapshots.append((meaning, name))
+        self.segments.sort()
+        self.snapshots.sort()
+
+
+def _meaning(name: str) -> int | _Id | None:
+    """The base offset of a segment, the id of a snapshot, None of any other file."""
+    if match := _LOG.fullmatch(name):
+        return int(match[1])
+    if match := _CHECKPOINT.fullmatch(name):
+        return int(match[1]), int(match[2])
+    return None
+
+
 class Medium:
     """Reads a directory. What was read once of a segment is not read again until `forget`.
 
-    Only its last bytes are: a write after a cut restores the size and leaves zeros.
+    Only its last bytes are, unless its stamp is the same: a write after a cut restores the size and
+    leaves zeros.
     """
 
     def __init__(self, directory: MediumFiles) -> None:
         self._directory = directory
         self._segments: dict[str, SegmentOnMedium] = {}
+        self._known: dict[str, int | _Id | None] = {}
+        self._listing = Listing([], self._known)
 
     def forget(self) -> None:
         """Batches were removed: read everything again."""
         self._segments.clear()
 
-    def names(self) -> list[str]:
-        return self._directory.names()
+    def listing(self) -> Listing:
+        """The files as they are now. Most steps add none, and a log may have hundreds."""
+        names = self._directory.names()
+        if names != self._listing.names:
+            self._listing = Listing(names, self._known)
+        return self._listing
 
-    def segments(self, names: list[str]) -> list[SegmentOnMedium]:
-        """The segments among these files, ascending."""
-        found = {name: match for name in names if (match := _LOG.fullmatch(name))}
-        for name in self._segments.keys() - found.keys():
-            del self._segments[name]
-        return [self._segment(name, int(found[name][1])) for name in sorted(found)]
+    def segments(self, listing: Listing) -> list[SegmentOnMedium]:
+        """The segments of the listing, ascending."""
+        found = [self._segment(name, base) for base, name in listing.segments]
+        if len(self._segments) > len(found):
+            for name in self._segments.keys() - {name for _, name in listing.segments}:
+                del self._segments[name]
+        return found
 
     def newest_problem(self) -> str | None:
         """How the newest segment differs from what was read of it; None where it does not."""
@@ -118,21 +167,21 @@ class Medium:
             return f"{name} ends with other bytes"
         return None
 
-    def snapshots(self, names: list[str]) -> list[SnapshotOnMedium]:
-        """The snapshots among these files, ascending."""
+    def snapshots(self, listing: Listing) -> list[SnapshotOnMedium]:
+        """The snapshots of the listing, ascending."""
         found = []
-        for name in sorted(names):
-            match = _CHECKPOINT.fullmatch(name)
-            if match:
-                head = self._directory.read(name, 0, _HEADER_BYTES)
-                snapshot_id = int(match[1]), int(match[2])
-                size = self._directory.size(name)
-                found.append(SnapshotOnMedium(snapshot_id, size, header_timestamp(head)))
+        for snapshot_id, name in listing.snapshots:
+            head = self._directory.read(name, 0, _HEADER_BYTES)
+            size = self._directory.size(name)
+            found.append(SnapshotOnMedium(snapshot_id, size, header_timestamp(head)))
         return found
 
     def _segment(self, name: str, base: int) -> SegmentOnMedium:
-        size = self._directory.size(name)
         known = self._segments.get(name)
+        stamp = self._directory.stamp(name)
+        if known is not None and stamp is not None and known.stamp == stamp:
+            return known
+        size = self._directory.size(name)
         if known is None:
             known = self._segments[name] = SegmentOnMedium(base, base)
         elif size < known.size or self._tail(name, known) != known.tail:
@@ -141,6 +190,7 @@ class Medium:
             read_batches(known, self._directory.read(name, known.size, size - known.size))
             known.tail = self._tail(name, known)
         known.rest = size - known.size
+        known.stamp = stamp
         return known
 
     def _tail(self, name: str, segment: SegmentOnMedium) -> bytes:

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
 
 from quorate.sim.world.observable import SimulatedNode
 from quorate.sim.world.observer import Observer, ViolationError
@@ -33,18 +33,26 @@ class LogOnMediumCheck(Observer):
         audit = LogAudit(storage, Medium(MemoryDirectory(storage.disk)), recovered.log)
         self._audits[process.id] = audit
         if process.damage is None:
-            _compare(process, audit.recovered)
+            try:
+                audit.recovered()
+            except LogBeliefError as wrong:
+                _refuse(process, wrong)
 
     def stepped(self, process: SimulatedNode, happened: Sequence[Input], effects: Effects) -> None:
         if not effects.is_over:
-            audit = self._audits[process.id]
-            _compare(process, audit.stepped, happened, effects.jobs, process.core)
+            try:
+                self._audits[process.id].stepped(happened, effects.jobs, process.core)
+            except LogBeliefError as wrong:
+                _refuse(process, wrong)
 
     def performed(
         self, process: SimulatedNode, jobs: Sequence[Job], results: Sequence[Result]
     ) -> None:
         if process.damage is None:
-            _compare(process, self._audits[process.id].performed, jobs, results)
+            try:
+                self._audits[process.id].performed(jobs, results)
+            except LogBeliefError as wrong:
+                _refuse(process, wrong)
 
 
 class MemoryDirectory:
@@ -62,10 +70,10 @@ class MemoryDirectory:
     def read(self, name: str, position: int, size: int) -> bytes:
         return self._disk.open(name).read_at(position, size)
 
+    def stamp(self, name: str) -> int | None:
+        return self._disk.stamp(name)
 
-def _compare(process: SimulatedNode, compare: Callable[..., None], *what: object) -> None:
-    try:
-        compare(*what)
-    except LogBeliefError as wrong:
-        said = f"node {process.id} (incarnation {process.incarnation}): {wrong}"
-        raise ViolationError(CHECK, said) from wrong
+
+def _refuse(process: SimulatedNode, wrong: LogBeliefError) -> NoReturn:
+    said = f"node {process.id} (incarnation {process.incarnation}): {wrong}"
+    raise ViolationError(CHECK, said) from wrong
