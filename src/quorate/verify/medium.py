@@ -57,7 +57,7 @@ class PathDirectory:
             return file.read(size)
 
     def stamp(self, name: str) -> int | None:
-        """None: times of files are too coarse to distinguish two writes."""
+        """Return None, because times of files are too coarse to distinguish two writes."""
         return None
 
 
@@ -96,7 +96,7 @@ class Listing:
     """The names of a directory, with segments and snapshots, each ascending."""
 
     def __init__(self, names: list[str], known: dict[str, int | _Id | None]) -> None:
-        """`known`: what each name of before means, to which this adds; a log may have hundreds."""
+        """Look names up in `known`, and add what it lacks: a log may have hundreds."""
         self.names = names
         self.segments: list[tuple[int, str]] = []
         """(base offset, file name)."""
