@@ -2,6 +2,7 @@
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from node.world import World
 from quorate.base.errors import ErrorCode
 from quorate.controller.activation import Bootstrap
@@ -204,3 +205,25 @@ def test_in_an_envelope_the_inner_principal_counts(world):
     assert inner() == DENIED
     allow(world, AclOperation.ALTER_CONFIGS)
     assert inner() == 0
+
+
+@kafka_scenario("MetadataLoaderTest", "catchingUpState")
+@kafka_scenario("StandardAuthorizerTest", "completeInitialLoad")
+def test_a_node_decides_by_its_entries_once_it_has_what_is_committed(world):
+    """Those of its snapshot or log may be old: since then alice may have lost her permission."""
+    allow(world, AclOperation.ALTER)
+    standby = next(node for node in world.alive if node is not world.active)
+    cluster = DescribeClusterRequest(endpoint_type=2)
+
+    def said():
+        return world.ask(standby.node_id, cluster, principal=ALICE).error_code
+
+    assert said() == 0
+    world.crash(standby.node_id)
+    world.cut.add(standby.node_id)
+    world.start(standby.node_id)
+    world.run(100)
+    assert said() == DENIED
+    world.cut.clear()
+    world.run_until(lambda: standby.image == world.leader.image)
+    assert said() == 0
