@@ -10,8 +10,8 @@ import importlib.util
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NAMES_SHA256 = "7308a274cda111ba3c9fd9d2d75a54e422193de547e968529cc68b2cc6c1a251"
-SCENARIOS = 894
+NAMES_SHA256 = "4128edf1da6c1d3e49020ebc8bd76310dbe8a7988861aa35016cd2df4f427fe2"
+SCENARIOS = 1014
 AT_LEAST_MAPPED = 0.95
 LEAST_REASON = 40
 

@@ -381,6 +381,11 @@ def test_a_policy_sees_what_is_altered_and_may_refuse_it():
 
 
 # -- configs that Kafka no longer knows --------------------------------------------------------------
+@kafka_guarantee(
+    "MetadataLoaderTest",
+    "unsupportedConfigFilteredInCommit",
+    "unsupportedConfigFilteredInSnapshot",
+)
 @kafka_scenario(
     "ConfigurationControlManagerTest",
     "replayFiltersInvalidConfigs",

@@ -310,6 +310,7 @@ def test_the_metadata_version_goes_down_where_no_metadata_is_lost(world):
     assert levels_of(world)[0] == 18
 
 
+@kafka_scenario("QuorumFeaturesTest", "localSupportedFeature", "reasonNotSupported")
 @kafka_scenario(
     "FeatureControlManagerTest",
     "updateFeatures",
@@ -384,6 +385,7 @@ def test_every_registered_controller_must_know_the_level(world):
     assert "Controller 9 only supports versions 7-25" in answer.error_message
 
 
+@kafka_scenario("QuorumFeaturesTest", "isControllerId")
 def test_a_voter_that_never_registered_may_not_know_the_level():
     world = World(bootstrap=bootstrap(metadata_version=20))
     world.run_until(lambda: world.active)

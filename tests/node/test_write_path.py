@@ -178,6 +178,7 @@ def test_without_records_and_nothing_pending_the_answer_comes_at_once(world, lea
     assert [said(one) for one in got] == [(ErrorCode.NONE, "0 known")]
 
 
+@kafka_scenario("ControllerExceptionsTest", "topicExistsExceptionIsNotTimeoutException")
 @kafka_scenario(
     "EventHandlerExceptionInfoTest",
     "topicExistsExceptionInfo",
@@ -199,11 +200,13 @@ def test_an_empty_request_succeeds_at_once_on_every_node(world):
 
 
 # -- leadership ----------------------------------------------------------------------------------
+@kafka_scenario("ControllerExceptionsTest", "newWrongControllerExceptionWithActiveController")
 def test_a_standby_names_the_active_controller(world, leader, follower):
     text = f"The active controller appears to be node {leader.node_id}."
     assert said(world.ask(follower.node_id, command("a"))) == (ErrorCode.NOT_CONTROLLER, text)
 
 
+@kafka_scenario("ControllerExceptionsTest", "newWrongControllerExceptionWithNoController")
 def test_a_node_that_knows_no_leader_says_so(world, leader):
     world.cut.add(leader.node_id)
     world.run_until(lambda: controller(leader).leader_id == -1)
@@ -211,6 +214,7 @@ def test_a_node_that_knows_no_leader_says_so(world, leader):
     assert said(answer) == (ErrorCode.NOT_CONTROLLER, NO_CONTROLLER)
 
 
+@kafka_scenario("OffsetControlManagerTest", "activateAndDeactivate")
 def test_lost_leadership_fails_every_write_and_reverts_the_head(world, leader):
     before = leader.image
     world.cut.add(leader.node_id)
