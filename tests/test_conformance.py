@@ -10,8 +10,8 @@ import importlib.util
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NAMES_SHA256 = "4128edf1da6c1d3e49020ebc8bd76310dbe8a7988861aa35016cd2df4f427fe2"
-SCENARIOS = 1014
+NAMES_SHA256 = "634f05954ea3331140ef885015489ae47bf5bbb5868262012038edee78d6177f"
+SCENARIOS = 1060
 AT_LEAST_MAPPED = 0.95
 LEAST_REASON = 40
 

@@ -54,6 +54,7 @@ def test_an_entry_is_created_once(cluster):
     assert create(cluster, acl()) == [OK] and cluster.records == []
 
 
+@kafka_scenario("ClusterMetadataAuthorizerTest", "createAcls")
 @kafka_scenario(
     "AclControlManagerTest",
     "validateNewAcl",
@@ -159,6 +160,7 @@ def test_entries_are_described_by_resource(filled):
     assert described(filled, permission_type=DENY) == []
 
 
+@kafka_scenario("ClusterMetadataAuthorizerTest", "deleteAcls")
 @kafka_scenario("AclControlManagerTest", "createAclDeleteAcl", "deleteDedupe")
 def test_entries_are_removed_by_filters(filled):
     assert removed(filled, {"resource_name_filter": "orders"}, {"operation": 4}) == [2, 1]
@@ -216,6 +218,18 @@ def test_entries_of_a_snapshot_take_the_place_of_all_others(filled):
     assert loaded.acls == filled.image.acls
     assert loaded.acls_by_pattern == filled.image.acls_by_pattern
     assert not Image().acls and not Image().acls_by_pattern
+
+
+@kafka_scenario("ClusterMetadataAuthorizerTest", "createAclsError", "deleteAclsError")
+def test_a_request_that_is_refused_as_a_whole_refuses_each_of_its_items():
+    error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    created = CREATE_ACLS.failed(CreateAclsRequest(creations=[acl(), acl()]), error, "no")
+    assert [(r.error_code, r.error_message) for r in created.results] == [(error, "no")] * 2
+    wanted = [DeleteAclsRequest.DeleteAclsFilter() for _ in range(2)]
+    removed = DELETE_ACLS.failed(DeleteAclsRequest(filters=wanted), error, "no").filter_results
+    assert [(r.error_code, r.error_message, r.matching_acls) for r in removed] == [
+        (error, "no", [])
+    ] * 2
 
 
 def test_without_an_authorizer_there_are_no_entries():

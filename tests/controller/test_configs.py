@@ -208,6 +208,11 @@ def test_too_many_changes_fail_together(cluster):
 
 
 # -- the request ----------------------------------------------------------------------------------
+@kafka_scenario(
+    "ControllerApisTest",
+    "handleLegacyAlterConfigsErrors",
+    "invalidIncrementalAlterConfigsResources",
+)
 @kafka_scenario("ControllerConfigurationValidatorTest", "unknownResourceType")
 def test_resources_that_are_refused_to_everyone(cluster):
     duplicate = (TOPIC, "orders", {"retention.ms": "5"})

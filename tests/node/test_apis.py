@@ -62,6 +62,7 @@ def follower(world):
 
 
 # -- another partition, another cluster ----------------------------------------------------------
+@kafka_scenario("ControllerApisTest", "fetchSentToKRaft")
 @pytest.mark.parametrize(
     "request_",
     [VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest, FetchRequest],
@@ -78,6 +79,7 @@ def test_the_cluster_is_checked_before_the_partition(world, request_, cluster_id
     assert world.ask(world.active.node_id, nothing).error_code == error
 
 
+@kafka_scenario("ControllerApisTest", "fetchSnapshotSentToKRaft")
 def test_another_cluster_is_refused_before_an_unknown_partition(world):
     topic = FetchSnapshotRequest.TopicSnapshot
     other = FetchSnapshotRequest(
@@ -99,6 +101,7 @@ def test_a_fetch_without_a_topic_id_is_refused(world, version):
     assert answer.responses == []
 
 
+@kafka_guarantee("ControllerApisTest", "completableFutureExceptions")
 def test_a_response_that_its_version_cannot_encode_closes_the_connection():
     """Before version 12 a Fetch response has no field for the leader."""
     topic = FetchResponse.FetchableTopicResponse

@@ -98,6 +98,7 @@ def test_everybody_may_ask_for_the_versions(world):
     assert world.ask(1, hello, principal=ALICE).error_code == 0
 
 
+@kafka_scenario("ControllerApisTest", "createTopics")
 def test_topics_are_created_by_permission_on_their_names(world):
     topic = CreateTopicsRequest.CreatableTopic
     request = CreateTopicsRequest(
@@ -112,6 +113,11 @@ def test_topics_are_created_by_permission_on_their_names(world):
     }
 
 
+@kafka_scenario(
+    "ControllerApisTest",
+    "unauthorizedHandleIncrementalAlterConfigs",
+    "handleLegacyAlterConfigsErrors",
+)
 def test_configs_are_altered_by_permission_on_each_resource(world):
     """On topics and groups by name, on the cluster for all else."""
     cls = IncrementalAlterConfigsRequest.AlterConfigsResource

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from conformance.marker import kafka_scenario
+from conformance.marker import kafka_guarantee, kafka_scenario
 from node.world import World
 from quorate.base.ids import OffsetAndEpoch
 from quorate.replica.disk_jobs import SnapshotFailed, SnapshotWritten
@@ -287,6 +287,7 @@ def test_snapshots_and_their_failures_are_counted(measured):
     assert metrics[CONTROLLER + "metadata_error_total"] == 1
 
 
+@kafka_guarantee("ControllerApisTest", "fetchLocalTimeComputedCorrectly")
 def test_requests_are_counted_and_timed_by_api(measured):
     meters = measured.meters[1]
     meters.request_received(1, 1)
