@@ -199,7 +199,8 @@ def test_more_entries_than_a_batch_holds_are_not_removed(cluster):
     whole = cluster.image.acls
     one_each = [{"resource_name_filter": name} for name in names]
     text = f"Cannot remove more than {MAX_RECORDS} acls in a single delete operation."
-    for filters in ([{}], one_each):
+    everything: list[dict[str, str]] = [{}]
+    for filters in (everything, one_each):
         with pytest.raises(ApiError) as refused:
             removed(cluster, *filters)
         assert (refused.value.error, str(refused.value)) == (ErrorCode.INVALID_REQUEST, text)

@@ -99,8 +99,8 @@ def test_partitions_are_added_by_permission_on_their_topics():
     found = cluster.decide(CREATE_PARTITIONS, CreatePartitionsRequest(topics=wanted)).results
     assert {result.name: outcome(result) for result in found} == {
         "foo": (ErrorCode.NONE, None),
-        "bar": (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ""),
-        "absent": (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ""),
+        "bar": (ErrorCode.TOPIC_AUTHORIZATION_FAILED, None),
+        "absent": (ErrorCode.TOPIC_AUTHORIZATION_FAILED, None),
         "twice": (ErrorCode.INVALID_REQUEST, "Duplicate topic name."),
     }
     assert [len(cluster.image.topics.named(name).partitions) for name in names[:2]] == [2, 1]

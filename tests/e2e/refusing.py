@@ -5,6 +5,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from interop.kafka import Quorum, describe_quorum
 from interop.process import HOST
@@ -169,7 +170,7 @@ def levels(feature, level, kind=1):
 
 
 def acl(**fields):
-    values = {
+    values: dict[str, Any] = {
         "resource_type": 2,
         "resource_name": "orders",
         "resource_pattern_type": 3,

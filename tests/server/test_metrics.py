@@ -387,7 +387,7 @@ def test_decisions_of_the_authorizer_are_counted():
     measured = Measured(authorizer=AuthorizerConfig(frozenset({"User:ANONYMOUS"})))
     world = measured.world
     world.run_until(lambda: world.active and world.active.image.features.metadata_version)
-    node = world.active
+    node = world.leader
     names = ("allowed_total", "denied_total", "request_total")
 
     def counts():
