@@ -130,7 +130,7 @@ REFUSED = {
         E.INVALID_REPLICA_ASSIGNMENT,
         "",
     ),
-    "a reassignment to a stranger": (
+    "a reassignment to an unknown broker": (
         lambda c: reassigned("orders", 0, [NOBODY]),
         E.INVALID_REPLICA_ASSIGNMENT,
         "99",
@@ -293,7 +293,7 @@ REFUSED = {
         E.INVALID_UPDATE_VERSION,
         "",
     ),
-    "an ISR with a stranger": (lambda c: isr(c, 1, NOBODY), E.INVALID_REQUEST, ""),
+    "an ISR with an unknown broker": (lambda c: isr(c, 1, NOBODY), E.INVALID_REQUEST, ""),
     "an ISR of an unknown topic": (lambda c: isr(c, topic_id=STRAY), E.UNKNOWN_TOPIC_ID, ""),
     "an ISR of an unknown partition": (lambda c: isr(c, index=7), E.UNKNOWN_TOPIC_OR_PARTITION, ""),
     "a directory from an old epoch": (lambda c: placed(c, epoch=STALE), E.STALE_BROKER_EPOCH, ""),

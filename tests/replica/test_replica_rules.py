@@ -277,7 +277,7 @@ def test_a_snapshot_that_rots_before_it_is_loaded_ends_the_replica_with_its_name
 
 
 class Hesitant:
-    """A state machine that allows no snapshot until it is told to."""
+    """A state machine that allows no snapshot at first."""
 
     def __init__(self) -> None:
         self.inner = KeyValueMachine()

@@ -1,4 +1,4 @@
-"""Hostile requests to a node that runs: as large as they may be, or larger."""
+"""Malicious requests to a node that runs: as large as they may be, or larger."""
 
 import struct
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("refuse
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("hostile")) as cluster:
+    with running(tmp_path_factory.mktemp("malicious")) as cluster:
         yield cluster
 
 
