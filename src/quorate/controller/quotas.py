@@ -75,8 +75,20 @@ def _failed(
     request: AlterClientQuotasRequest, error: ErrorCode, message: str | None
 ) -> AlterClientQuotasResponse:
     """There is no error of the whole request: each entity carries it, with the code's own text."""
-    text = error.message
-    return _response([EntityResult(_names(entry), error, text) for entry in request.entries])
+    text, data = error.message, AlterClientQuotasResponse.EntryData
+    return AlterClientQuotasResponse(
+        entries=[
+            data(
+                error_code=error,
+                error_message=text,
+                entity=[
+                    data.EntityData(entity_type=part.entity_type, entity_name=part.entity_name)
+                    for part in entry.entity
+                ],
+            )
+            for entry in request.entries
+        ]
+    )
 
 
 def _empty(request: AlterClientQuotasRequest) -> AlterClientQuotasResponse | None:
