@@ -478,6 +478,12 @@ def test_quorate_supports_controllers_only_and_no_kerberos(load):
         check_servable(load(secure))
 
 
+@kafka_scenario(
+    "StandardAuthorizerTest",
+    "getConfiguredSuperUsers",
+    "getDefaultResult",
+    "configure",
+)
 def test_the_standard_authorizer_is_served_and_no_other(load):
     standard = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
     keys = {"authorizer.class.name": standard, "super.users": "User:admin; User:CN=a,O=b;"}

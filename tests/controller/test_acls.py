@@ -2,14 +2,19 @@
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from controller.cluster import Cluster
 from quorate.base.errors import ErrorCode
 from quorate.controller.acls import CREATE_ACLS, DELETE_ACLS, describe_acls
-from quorate.controller.result import ApiError
+from quorate.controller.result import MAX_RECORDS, ApiError
+from quorate.formats.records import decode_record
+from quorate.metadata.delta import ImageDelta
+from quorate.metadata.image import Image
+from quorate.metadata.replay import record_values
 from quorate.security.authorizer import AuthorizerConfig
 from quorate.wire.messages import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
 
-ANY, MATCH, LITERAL, PREFIXED = 1, 2, 3, 4
+UNKNOWN, ANY, MATCH, LITERAL, PREFIXED = 0, 1, 2, 3, 4
 TOPIC, CLUSTER = 2, 4
 READ, DENY, ALLOW = 3, 2, 3
 
@@ -42,12 +47,21 @@ def create(cluster, *creations):
 OK = (ErrorCode.NONE, "")
 
 
+@kafka_scenario("AclControlManagerTest", "createDedupe")
 def test_an_entry_is_created_once(cluster):
     assert create(cluster, acl(), acl(), acl(operation=4)) == [OK, OK, OK]
     assert len(cluster.image.acls) == 2
     assert create(cluster, acl()) == [OK] and cluster.records == []
 
 
+@kafka_scenario("ClusterMetadataAuthorizerTest", "createAcls")
+@kafka_scenario(
+    "AclControlManagerTest",
+    "validateNewAcl",
+    "validateAclWithBadPrincipal",
+    "validateAclWithEmptyPrincipal",
+    "createAclDeleteAcl",
+)
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
@@ -57,10 +71,19 @@ def test_an_entry_is_created_once(cluster):
         ),
         ({"resource_name": ""}, "Invalid empty resource name"),
         ({"resource_type": ANY}, "Invalid resourceType ANY"),
+        ({"resource_type": UNKNOWN}, "Invalid resourceType UNKNOWN"),
         ({"resource_type": 99}, "Invalid resourceType UNKNOWN"),
         ({"resource_pattern_type": MATCH}, "Invalid patternType MATCH"),
+        ({"resource_pattern_type": UNKNOWN}, "Invalid patternType UNKNOWN"),
         ({"operation": ANY}, "Invalid operation ANY"),
+        ({"operation": UNKNOWN}, "Invalid operation UNKNOWN"),
         ({"permission_type": ANY}, "Invalid permissionType ANY"),
+        ({"permission_type": UNKNOWN}, "Invalid permissionType UNKNOWN"),
+        (
+            {"principal": ""},
+            "Could not parse principal from `` (no colon is present separating the principal "
+            "type from the principal name)",
+        ),
         (
             {"principal": "alice"},
             "Could not parse principal from `alice` (no colon is present separating the principal "
@@ -124,6 +147,7 @@ def filled(cluster):
     return cluster
 
 
+@kafka_scenario("StandardAuthorizerTest", "listAcls")
 def test_entries_are_described_by_resource(filled):
     everything = [("*", 3, 1), ("ord", 4, 1), ("orders", 3, 2), ("other", 3, 1)]
     assert described(filled) == everything
@@ -136,11 +160,77 @@ def test_entries_are_described_by_resource(filled):
     assert described(filled, permission_type=DENY) == []
 
 
+@kafka_scenario("ClusterMetadataAuthorizerTest", "deleteAcls")
+@kafka_scenario("AclControlManagerTest", "createAclDeleteAcl", "deleteDedupe")
 def test_entries_are_removed_by_filters(filled):
     assert removed(filled, {"resource_name_filter": "orders"}, {"operation": 4}) == [2, 1]
     assert len(filled.records) == 2 and len(filled.image.acls) == 3
     assert removed(filled, {"operation": 99}, {}) == [ErrorCode.INVALID_REQUEST, 3]
     assert not filled.image.acls and not filled.image.acls_by_pattern
+
+
+@kafka_scenario("AclControlManagerTest", "validateFilter")
+@pytest.mark.parametrize("code", [UNKNOWN, 99])
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("resource_type_filter", "Unknown patternFilter."),
+        ("pattern_type_filter", "Unknown patternFilter."),
+        ("operation", "Unknown entryFilter."),
+        ("permission_type", "Unknown entryFilter."),
+    ],
+)
+def test_a_filter_that_is_refused(filled, field, code, text):
+    fields = filter_fields(resource_name_filter="*", principal_filter="User:*", **{field: code})
+    given = [DeleteAclsRequest.DeleteAclsFilter(**fields)]
+    [result] = filled.decide(DELETE_ACLS, DeleteAclsRequest(filters=given)).filter_results
+    assert (result.error_code, result.error_message) == (ErrorCode.INVALID_REQUEST, text)
+    assert not result.matching_acls and not filled.records
+    answer = describe_acls(filled.image, DescribeAclsRequest(**fields))
+    assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, text)
+
+
+@kafka_scenario("AclControlManagerTest", "deleteExceedsMaxRecords")
+def test_more_entries_than_a_batch_holds_are_not_removed(cluster):
+    """By one filter or by many; as many as fit are."""
+    names = [f"t{number}" for number in range(MAX_RECORDS + 1)]
+    for begin in range(0, len(names), MAX_RECORDS // 2):
+        create(cluster, *(acl(resource_name=name) for name in names[begin:][: MAX_RECORDS // 2]))
+    whole = cluster.image.acls
+    one_each = [{"resource_name_filter": name} for name in names]
+    text = f"Cannot remove more than {MAX_RECORDS} acls in a single delete operation."
+    everything: list[dict[str, str]] = [{}]
+    for filters in (everything, one_each):
+        with pytest.raises(ApiError) as refused:
+            removed(cluster, *filters)
+        assert (refused.value.error, str(refused.value)) == (ErrorCode.INVALID_REQUEST, text)
+        assert cluster.image.acls == whole
+    assert removed(cluster, *one_each[1:]) == [1] * MAX_RECORDS
+    assert len(cluster.image.acls) == 1
+
+
+@kafka_scenario("AclControlManagerTest", "loadSnapshot")
+def test_entries_of_a_snapshot_take_the_place_of_all_others(filled):
+    records = [decode_record(value)[0] for value in record_values(filled.image)]
+    delta = ImageDelta(Image())
+    for record in records:
+        delta.replay(record)
+    loaded = delta.apply()
+    assert loaded.acls == filled.image.acls
+    assert loaded.acls_by_pattern == filled.image.acls_by_pattern
+    assert not Image().acls and not Image().acls_by_pattern
+
+
+@kafka_scenario("ClusterMetadataAuthorizerTest", "createAclsError", "deleteAclsError")
+def test_a_request_that_is_refused_as_a_whole_refuses_each_of_its_items():
+    error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    created = CREATE_ACLS.failed(CreateAclsRequest(creations=[acl(), acl()]), error, "no")
+    assert [(r.error_code, r.error_message) for r in created.results] == [(error, "no")] * 2
+    wanted = [DeleteAclsRequest.DeleteAclsFilter() for _ in range(2)]
+    removed = DELETE_ACLS.failed(DeleteAclsRequest(filters=wanted), error, "no").filter_results
+    assert [(r.error_code, r.error_message, r.matching_acls) for r in removed] == [
+        (error, "no", [])
+    ] * 2
 
 
 def test_without_an_authorizer_there_are_no_entries():

@@ -286,6 +286,7 @@ def update(cluster, *updates, version=1):
     return cluster.decide(UPDATE_FEATURES, UpdateFeaturesRequest(feature_updates=rows), version)
 
 
+@kafka_scenario("QuorumFeaturesTest", "reasonNotSupported")
 @kafka_scenario("FeatureControlManagerTest", "updateFeaturesErrorCases")
 def test_every_broker_must_know_the_level_of_a_feature():
     cluster, feature = Cluster(), BrokerRegistrationRequest.Feature

@@ -13,7 +13,7 @@ from quorate.controller.configs import (
     IncrementalAlterConfigs,
 )
 from quorate.controller.policies import PolicyViolationError
-from quorate.controller.result import ApiError
+from quorate.controller.result import MAX_RECORDS, ApiError
 from quorate.formats.records import ClearElrRecord, ConfigRecord
 from quorate.metadata.image import ConfigResource
 from quorate.metadata.resource_types import CLIENT_METRICS_RESOURCE, GROUP_RESOURCE
@@ -207,7 +207,24 @@ def test_too_many_changes_fail_together(cluster):
     assert refused.value.error == ErrorCode.POLICY_VIOLATION
 
 
+@pytest.mark.parametrize("kind", [TOPIC, GROUP, BROKER])
+def test_more_configs_of_a_resource_than_a_batch_holds_are_refused_unseen(cluster, kind):
+    values = {f"c{number}": "1" for number in range(MAX_RECORDS + 1)}
+    name = {TOPIC: "orders", GROUP: "g", BROKER: ""}[kind]
+    before = cluster.image
+    for alter in (change, replace):
+        with pytest.raises(ApiError, match="excessively large batch") as refused:
+            alter(cluster, (kind, name, values))
+        assert refused.value.error == ErrorCode.POLICY_VIOLATION
+    assert cluster.image is before
+
+
 # -- the request ----------------------------------------------------------------------------------
+@kafka_scenario(
+    "ControllerApisTest",
+    "handleLegacyAlterConfigsErrors",
+    "invalidIncrementalAlterConfigsResources",
+)
 @kafka_scenario("ControllerConfigurationValidatorTest", "unknownResourceType")
 def test_resources_that_are_refused_to_everyone(cluster):
     duplicate = (TOPIC, "orders", {"retention.ms": "5"})
@@ -381,6 +398,11 @@ def test_a_policy_sees_what_is_altered_and_may_refuse_it():
 
 
 # -- configs that Kafka no longer knows --------------------------------------------------------------
+@kafka_guarantee(
+    "MetadataLoaderTest",
+    "unsupportedConfigFilteredInCommit",
+    "unsupportedConfigFilteredInSnapshot",
+)
 @kafka_scenario(
     "ConfigurationControlManagerTest",
     "replayFiltersInvalidConfigs",

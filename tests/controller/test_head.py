@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.marker import kafka_scenario
 from narrow import not_none
 from quorate.controller.head import Head
 from quorate.formats.records import (
@@ -54,6 +55,7 @@ class Log:
         self.end += len(values)
 
 
+@kafka_scenario("OffsetControlManagerTest", "handleScheduleAtomicAppend")
 def test_what_is_decided_is_in_the_head_and_not_committed():
     log = Log()
     log.decide(config("a"))
@@ -61,6 +63,7 @@ def test_what_is_decided_is_in_the_head_and_not_committed():
     assert log.head.outstanding == 1
 
 
+@kafka_scenario("OffsetControlManagerTest", "handleScheduleAtomicAppend")
 def test_the_committed_image_is_the_one_of_the_head():
     log = Log()
     one = log.decide(config("a"))
@@ -106,6 +109,7 @@ def test_more_than_was_decided_is_replayed():
     assert names(log.head.image) == names(log.machine.image) == ["a", "b"]
 
 
+@kafka_scenario("OffsetControlManagerTest", "replayTransaction")
 def test_a_transaction_is_in_the_head_and_committed_at_its_end():
     log = Log()
     begin = log.decide(BeginTransactionRecord(name="t"), config("a"))
@@ -117,6 +121,7 @@ def test_a_transaction_is_in_the_head_and_committed_at_its_end():
     assert log.head.transaction is None
 
 
+@kafka_scenario("OffsetControlManagerTest", "replayTransaction")
 def test_an_aborted_transaction_leaves_nothing_in_the_head():
     log = Log()
     log.commit(*encoded([config("z"), BeginTransactionRecord(name="t"), config("a")]))

@@ -103,6 +103,7 @@ def errors(results):
     return {r.name: ErrorCode(r.error_code) for r in results}
 
 
+@kafka_scenario("ControllerApisTest", "createTopicsMutationQuota")
 @kafka_scenario("ReplicationControlManagerTest", "createTopicsWithMutationQuotaExceeded")
 def test_topics_are_created_as_far_as_the_quota_goes():
     cluster, buckets = Cluster(1), MutationQuotas(windows=5)
@@ -129,6 +130,7 @@ def test_an_old_client_is_throttled_and_not_refused():
     assert response.throttle_time_ms == 3_000
 
 
+@kafka_scenario("ControllerApisTest", "createPartitionsMutationQuota", "deleteTopicsMutationQuota")
 @kafka_scenario(
     "ReplicationControlManagerTest",
     "deleteTopicsWithMutationQuotaExceeded",

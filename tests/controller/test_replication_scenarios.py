@@ -293,6 +293,7 @@ def test_each_replica_is_assigned_or_refused_on_its_own():
     assert [cluster.partition("a", index).leader for index in range(3)] == [1, 1, 2]
 
 
+@kafka_scenario("ControllerApisTest", "assignReplicasToDirs")
 @kafka_scenario("ReplicationControlManagerTest", "handleAssignReplicasToDirsFailsOnOlderMv")
 def test_directories_are_assigned_from_their_level_on():
     cluster = Cluster(level=16)

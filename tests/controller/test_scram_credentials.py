@@ -4,6 +4,7 @@ import pytest
 
 from controller.cluster import Cluster
 from quorate.base.errors import ErrorCode
+from quorate.controller.result import ApiError
 from quorate.controller.scram_credentials import ALTER_USER_SCRAM_CREDENTIALS, describe_scram
 from quorate.metadata.image import ScramKey
 from quorate.security.scram import parse_scram
@@ -48,6 +49,18 @@ def test_the_keys_are_those_of_the_format_command():
     found = cluster.image.scram[ScramKey(SHA_256, "alice")]
     assert (found.stored_key, found.server_key) == (expected.stored_key, expected.server_key)
     assert (found.salt, found.iterations) == (b"salt", 4096)
+
+
+@pytest.mark.parametrize(("many", "error"), [(10_000, 0), (10_001, ErrorCode.POLICY_VIOLATION)])
+def test_as_many_credentials_are_set_as_a_batch_holds(many, error):
+    """One more would end the leadership of a Java controller."""
+    cluster, users = Cluster(), [upsert(f"user{number}") for number in range(many)]
+    if not error:
+        assert set(alter(cluster, *users).values()) == {(ErrorCode.NONE, None)}
+        return
+    with pytest.raises(ApiError) as refused:
+        alter(cluster, *users)
+    assert refused.value.error == error and not cluster.image.scram
 
 
 def test_a_credential_is_removed():

@@ -109,6 +109,7 @@ def test_created_topics_report_the_configs_in_force():
     assert "internal.segment.bytes" not in {one.name for one in plain.configs}
 
 
+@kafka_scenario("ControllerApisTest", "createTopics")
 def test_configs_are_reported_to_who_may_describe_them():
     cluster = Cluster(1, authorizer=AuthorizerConfig(super_users=frozenset({"User:admin"})))
     creation = AccessControlEntryRecord(
@@ -152,6 +153,7 @@ def test_a_policy_may_refuse_a_topic():
     assert "refused" not in cluster.image.topics.ids
 
 
+@kafka_scenario("ControllerApisTest", "createTopics")
 @kafka_scenario("ReplicationControlManagerTest", "validateNewTopicNames", "topicNameCollision")
 @pytest.mark.parametrize(
     ("name", "error", "text"),
@@ -387,6 +389,7 @@ def delete(cluster, *topics, version=6):
     return cluster.decide(DELETE_TOPICS, request, version).responses
 
 
+@kafka_scenario("ControllerApisTest", "deleteTopicsByName", "deleteTopicsById")
 @kafka_scenario("ReplicationControlManagerTest", "deleteTopics")
 def test_topics_are_deleted_by_name_and_by_id_with_their_configs():
     cluster = Cluster(1)
@@ -397,6 +400,7 @@ def test_topics_are_deleted_by_name_and_by_id_with_their_configs():
     assert not cluster.image.topics.ids and not cluster.image.configs
 
 
+@kafka_scenario("ControllerApisTest", "deleteTopicsByName", "invalidDeleteTopicsRequest")
 @kafka_scenario("ReplicationControlManagerTest", "deleteTopics")
 def test_deletions_that_are_refused():
     cluster = Cluster(1)
@@ -422,6 +426,7 @@ def test_deletions_that_are_refused():
     assert "known" in cluster.image.topics.ids
 
 
+@kafka_scenario("ControllerApisTest", "deleteTopicsDisabled")
 @pytest.mark.parametrize(
     ("version", "error"),
     [(2, ErrorCode.INVALID_REQUEST), (6, ErrorCode.TOPIC_DELETION_DISABLED)],

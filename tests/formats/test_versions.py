@@ -89,6 +89,12 @@ def test_defaults_of_a_new_cluster(level: int, expected: dict[str, int]) -> None
     assert found == {"metadata.version": level} | expected
 
 
+@kafka_scenario(
+    "QuorumFeaturesTest",
+    "defaultFeatureMap",
+    "defaultFeatureMapWithUnstable",
+    "ensureDefaultSupportedFeaturesRangeMaxNotZero",
+)
 def test_what_a_node_reports() -> None:
     assert supported_features() == {
         "metadata.version": (7, 33),

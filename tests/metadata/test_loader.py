@@ -43,6 +43,8 @@ class Log:
         return (published.image.next_producer_id, *published.provenance)
 
 
+@kafka_scenario("MetadataLoaderTest", "createAndClose")
+@kafka_scenario("OffsetControlManagerTest", "initialValues")
 def test_an_empty_log():
     log = Log()
     assert log.seen == (-1, -1, -1, -1, False)
@@ -50,12 +52,14 @@ def test_an_empty_log():
     assert log.loader.next_offset == 0
 
 
+@kafka_scenario("OffsetControlManagerTest", "handleCommitBatch")
 def test_a_batch_is_seen_when_it_is_whole():
     log = Log()(quota(1), quota(2))(quota(3), epoch=2)
     assert log.seen == (3, 2, 2, 200, True)
     assert log.loader.published.provenance.snapshot_id == OffsetAndEpoch(3, 2)
 
 
+@kafka_scenario("MetadataLoaderTest", "publishTransaction")
 @kafka_scenario(
     "MetadataBatchLoaderTest", "alignedTransactionBatches", "oneTransactionInMultipleBatches"
 )
@@ -81,6 +85,7 @@ def test_the_marks_of_a_transaction_may_stand_alone():
     assert log(END).seen == (2, 3, 1, 300, True)
 
 
+@kafka_scenario("MetadataLoaderTest", "publishTransaction")
 def test_an_aborted_transaction_leaves_nothing():
     log = Log()(quota(1))(BEGIN, quota(2))(ABORT)
     assert log.seen == (1, 3, 1, 300, True)
@@ -89,6 +94,7 @@ def test_an_aborted_transaction_leaves_nothing():
     assert log.seen == (2, 4, 1, 100, True)
 
 
+@kafka_scenario("SnapshotGeneratorTest", "noSnapshotCreatedWhenLastOffsetIsNotBatchAligned")
 def test_what_precedes_a_begin_in_its_batch_is_seen_but_is_no_place_for_a_snapshot():
     log = Log()(quota(1), BEGIN, quota(2))
     assert log.seen == (1, 0, 1, 0, False)
@@ -96,6 +102,7 @@ def test_what_precedes_a_begin_in_its_batch_is_seen_but_is_no_place_for_a_snapsh
     assert log.seen == (2, 3, 1, 300, True)
 
 
+@kafka_scenario("MetadataLoaderTest", "publishTransactionWithinBatch")
 @kafka_scenario(
     "MetadataBatchLoaderTest",
     "multipleTransactionsInOneBatch",
@@ -142,6 +149,7 @@ def test_batches_come_in_order():
         log.loader.feed(LogBatch(0, 0, 1, 0, [quota(2)]))
 
 
+@kafka_scenario("MetadataLoaderTest", "loadEmptyBatch")
 def test_bytes_of_a_log_are_fed_as_they_are():
     control = encode_control_batch(0, 3, 11, [LeaderChange(1, (1,), (1,))])
     data = encode_batch(1, 3, 22, [encode_record(quota(4), 0), encode_record(quota(5), 0)])
@@ -155,6 +163,17 @@ def test_bytes_of_a_log_are_fed_as_they_are():
     assert loader.published.provenance == (2, 3, 22, True)
 
 
+@kafka_scenario(
+    "MetadataLoaderTest",
+    "lastAppliedOffset",
+    "reloadSnapshot",
+    "snapshotDuringTransaction",
+)
+@kafka_scenario(
+    "OffsetControlManagerTest",
+    "handleLoadSnapshot",
+    "loadSnapshotClearsTransactionalState",
+)
 def test_a_snapshot_takes_the_place_of_everything():
     log = Log()(quota(9))(BEGIN, r.TopicRecord(name="t"))
     builder = SnapshotBuilder(OffsetAndEpoch(50, 4), 77)
@@ -166,9 +185,42 @@ def test_a_snapshot_takes_the_place_of_everything():
     assert log(quota(3)).seen[:2] == (3, 50)
 
 
+@kafka_scenario("MetadataLoaderTest", "loadEmptySnapshot")
+def test_a_snapshot_without_records_leaves_nothing_but_its_place():
+    log = Log()(quota(9))
+    log.loader.install(SnapshotBuilder(OffsetAndEpoch(301, 100), 4000).finish())
+    assert log.loader.published.image.is_empty
+    assert log.loader.published.provenance == (300, 100, 4000, True)
+    assert log(quota(3), epoch=100).seen[:3] == (3, 301, 100)
+
+
+@kafka_scenario(
+    "OffsetControlManagerTest",
+    "beginTransactionRecordNotAllowedInSnapshot",
+    "endTransactionRecordNotAllowedInSnapshot",
+    "abortTransactionRecordNotAllowedInSnapshot",
+)
 @pytest.mark.parametrize("mark", [BEGIN, END, ABORT])
 def test_a_snapshot_has_no_transactions(mark):
     builder = SnapshotBuilder(OffsetAndEpoch(50, 4), 77)
     builder.feed([quota(1)])
     with pytest.raises(ReplayError, match="record 1 of the snapshot that ends at offset 50, epoch"):
         builder.feed([mark])
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (b"\x01\x63\x00", "Unknown metadata id 99"),
+        (b"\x01\x0f\x63\x00", "ProducerIdsRecord version 99 .*a newer Kafka may have written it"),
+        (b"\x09\x0f\x00\x00", ".*unknown frame version 9"),
+    ],
+)
+def test_a_record_that_no_release_knows_is_named_in_the_log_and_in_a_snapshot(value, words):
+    builder = SnapshotBuilder(OffsetAndEpoch(50, 4), 77)
+    builder.feed([quota(1)])
+    where = "record 1 of the snapshot that ends at offset 50, epoch 4"
+    with pytest.raises(ReplayError, match=f"{where}: {words}"):
+        builder.feed([value])
+    with pytest.raises(ReplayError, match=f"the record at offset 1 .*{words}"):
+        Log()(quota(1))(value)

@@ -62,6 +62,7 @@ def follower(world):
 
 
 # -- another partition, another cluster ----------------------------------------------------------
+@kafka_scenario("ControllerApisTest", "fetchSentToKRaft")
 @pytest.mark.parametrize(
     "request_",
     [VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest, FetchRequest],
@@ -78,6 +79,7 @@ def test_the_cluster_is_checked_before_the_partition(world, request_, cluster_id
     assert world.ask(world.active.node_id, nothing).error_code == error
 
 
+@kafka_scenario("ControllerApisTest", "fetchSnapshotSentToKRaft")
 def test_another_cluster_is_refused_before_an_unknown_partition(world):
     topic = FetchSnapshotRequest.TopicSnapshot
     other = FetchSnapshotRequest(
@@ -99,6 +101,7 @@ def test_a_fetch_without_a_topic_id_is_refused(world, version):
     assert answer.responses == []
 
 
+@kafka_guarantee("ControllerApisTest", "completableFutureExceptions")
 def test_a_response_that_its_version_cannot_encode_closes_the_connection():
     """Before version 12 a Fetch response has no field for the leader."""
     topic = FetchResponse.FetchableTopicResponse
@@ -310,6 +313,7 @@ def test_the_metadata_version_goes_down_where_no_metadata_is_lost(world):
     assert levels_of(world)[0] == 18
 
 
+@kafka_scenario("QuorumFeaturesTest", "localSupportedFeature", "reasonNotSupported")
 @kafka_scenario(
     "FeatureControlManagerTest",
     "updateFeatures",
@@ -384,6 +388,7 @@ def test_every_registered_controller_must_know_the_level(world):
     assert "Controller 9 only supports versions 7-25" in answer.error_message
 
 
+@kafka_scenario("QuorumFeaturesTest", "isControllerId")
 def test_a_voter_that_never_registered_may_not_know_the_level():
     world = World(bootstrap=bootstrap(metadata_version=20))
     world.run_until(lambda: world.active)

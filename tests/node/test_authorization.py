@@ -2,10 +2,12 @@
 
 import pytest
 
-from node.world import World
+from conformance.marker import kafka_scenario
+from node.world import World, snapshots_of
 from quorate.base.errors import ErrorCode
 from quorate.controller.activation import Bootstrap
 from quorate.formats.records import FeatureLevelRecord, encode_record
+from quorate.replica.snapshot_policy import SnapshotPolicy
 from quorate.security.acl import AclOperation, AclResource
 from quorate.security.authorizer import ALLOW, LITERAL, AuthorizerConfig
 from quorate.wire.codec import encode
@@ -97,6 +99,7 @@ def test_everybody_may_ask_for_the_versions(world):
     assert world.ask(1, hello, principal=ALICE).error_code == 0
 
 
+@kafka_scenario("ControllerApisTest", "createTopics")
 def test_topics_are_created_by_permission_on_their_names(world):
     topic = CreateTopicsRequest.CreatableTopic
     request = CreateTopicsRequest(
@@ -111,6 +114,11 @@ def test_topics_are_created_by_permission_on_their_names(world):
     }
 
 
+@kafka_scenario(
+    "ControllerApisTest",
+    "unauthorizedHandleIncrementalAlterConfigs",
+    "handleLegacyAlterConfigsErrors",
+)
 def test_configs_are_altered_by_permission_on_each_resource(world):
     """On topics and groups by name, on the cluster for all else."""
     cls = IncrementalAlterConfigsRequest.AlterConfigsResource
@@ -204,3 +212,32 @@ def test_in_an_envelope_the_inner_principal_counts(world):
     assert inner() == DENIED
     allow(world, AclOperation.ALTER_CONFIGS)
     assert inner() == 0
+
+
+@kafka_scenario("MetadataLoaderTest", "catchingUpState")
+@kafka_scenario("StandardAuthorizerTest", "completeInitialLoad")
+def test_a_node_decides_by_its_entries_once_it_has_what_is_committed():
+    """Those of its snapshot may be old: since then alice may have lost her permission."""
+    config = AuthorizerConfig(super_users=frozenset({ADMIN, "User:ANONYMOUS"}))
+    bootstrap = Bootstrap((encode_record(LEVEL, 0),))
+    world = World(authorizer=config, bootstrap=bootstrap, policy=SnapshotPolicy(max_bytes=1))
+    world.run_until(lambda: world.active and world.active.image.features.metadata_version)
+    allow(world, AclOperation.ALTER)
+    standby = next(node for node in world.alive if node is not world.active)
+    cluster = DescribeClusterRequest(endpoint_type=2)
+
+    def said():
+        return world.ask(standby.node_id, cluster, principal=ALICE).error_code
+
+    assert said() == 0
+    end = world.leader.core.high_watermark
+    world.run_until(lambda: snapshots_of(standby)[-1].offset >= end)
+    world.crash(standby.node_id)
+    world.cut.add(standby.node_id)
+    world.start(standby.node_id)
+    world.run(100)
+    assert standby.image.acls and said() == DENIED
+    world.cut.clear()
+    world.run_until(lambda: standby.core.leader.leader_id > 0)
+    world.run(100)
+    assert said() == 0

@@ -69,6 +69,7 @@ def world():
     return world
 
 
+@kafka_scenario("OffsetControlManagerTest", "activate")
 @kafka_scenario("QuorumControllerTest", "insertBootstrapRecordsToEmptyLog")
 def test_one_of_three_becomes_active_and_writes_the_bootstrap_records(world):
     world.run(300)
@@ -218,6 +219,7 @@ def test_a_shutdown_hands_leadership_over(world):
     world.run_until(lambda: world.active and world.active is not leader, 1500)
 
 
+@kafka_scenario("SnapshotGeneratorTest", "createSnapshot")
 def test_snapshots_by_size_and_old_ones_dropped():
     world = World(policy=SnapshotPolicy(max_bytes=2000, retention_bytes=6000), segment_bytes=1000)
     world.run_until(lambda: world.active)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from conformance.marker import kafka_scenario
+from conformance.marker import kafka_guarantee, kafka_scenario
 from narrow import not_none
 from quorate.base.ids import OffsetAndEpoch, Uuid
 from quorate.formats.records import (
@@ -110,6 +110,8 @@ ORPHAN = encode_record(
 """A partition of a topic that is not there."""
 
 
+@kafka_guarantee("StandardAuthorizerTest", "completeInitialLoadWithException")
+@kafka_guarantee("SnapshotGeneratorTest", "snapshotsDisabled")
 @kafka_scenario("QuorumControllerTest", "fatalMetadataErrorDuringLogLoading")
 def test_a_record_of_the_log_that_does_not_fit_ends_the_node_with_its_offset():
     machine = MetadataMachine()

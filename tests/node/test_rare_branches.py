@@ -61,7 +61,10 @@ def test_reassignments_are_listed_with_permission_only(world):
 
 
 def test_acls_are_described_where_there_is_an_authorizer(world):
-    assert world.ask(world.active.node_id, wire.DescribeAclsRequest()).error_code == 0
+    everything = wire.DescribeAclsRequest(
+        resource_type_filter=1, pattern_type_filter=1, operation=1, permission_type=1
+    )
+    assert world.ask(world.active.node_id, everything).error_code == 0
     without = started()
     answer = without.ask(without.active.node_id, wire.DescribeAclsRequest())
     assert answer.error_code == ErrorCode.SECURITY_DISABLED

@@ -11,7 +11,7 @@ from node.test_apis import envelope
 from node.world import World
 from quorate.base.errors import ErrorCode
 from quorate.base.notes import Fault
-from quorate.controller.result import MAX_RECORDS, PAUSE_EVERY
+from quorate.controller.result import MAX_RECORDS
 from quorate.formats.batch import iter_batches
 from quorate.node.api_row import BULK_REQUEST_BYTES
 from quorate.node.apis import API_TABLE, served
@@ -24,11 +24,8 @@ from quorate.wire.header import decode_response
 from quorate.wire.messages import (
     AlterClientQuotasRequest,
     ApiVersionsRequest,
-    DeleteTopicsRequest,
     DescribeClusterRequest,
-    ElectLeadersRequest,
     EnvelopeResponse,
-    IncrementalAlterConfigsRequest,
 )
 from quorate.wire.registry import APIS
 
@@ -178,6 +175,7 @@ def test_without_records_and_nothing_pending_the_answer_comes_at_once(world, lea
     assert [said(one) for one in got] == [(ErrorCode.NONE, "0 known")]
 
 
+@kafka_scenario("ControllerExceptionsTest", "topicExistsExceptionIsNotTimeoutException")
 @kafka_scenario(
     "EventHandlerExceptionInfoTest",
     "topicExistsExceptionInfo",
@@ -199,11 +197,13 @@ def test_an_empty_request_succeeds_at_once_on_every_node(world):
 
 
 # -- leadership ----------------------------------------------------------------------------------
+@kafka_scenario("ControllerExceptionsTest", "newWrongControllerExceptionWithActiveController")
 def test_a_standby_names_the_active_controller(world, leader, follower):
     text = f"The active controller appears to be node {leader.node_id}."
     assert said(world.ask(follower.node_id, command("a"))) == (ErrorCode.NOT_CONTROLLER, text)
 
 
+@kafka_scenario("ControllerExceptionsTest", "newWrongControllerExceptionWithNoController")
 def test_a_node_that_knows_no_leader_says_so(world, leader):
     world.cut.add(leader.node_id)
     world.run_until(lambda: controller(leader).leader_id == -1)
@@ -211,6 +211,7 @@ def test_a_node_that_knows_no_leader_says_so(world, leader):
     assert said(answer) == (ErrorCode.NOT_CONTROLLER, NO_CONTROLLER)
 
 
+@kafka_scenario("OffsetControlManagerTest", "activateAndDeactivate")
 def test_lost_leadership_fails_every_write_and_reverts_the_head(world, leader):
     before = leader.image
     world.cut.add(leader.node_id)
@@ -353,54 +354,3 @@ def test_the_effects_name_what_each_successful_write_reports(world, leader):
         world.ask(leader.node_id, command(name))
     assert len(seen) == 3
     assert all(0 < offset <= high_watermark for offset, high_watermark in seen)
-
-
-# -- long decisions ------------------------------------------------------------------------------
-MANY = 10 * PAUSE_EVERY
-
-
-def _resource(number):
-    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
-    change = resource.AlterableConfig(name="retention.ms", config_operation=0, value="1")
-    return resource(resource_type=2, resource_name=f"unknown{number}", configs=[change])
-
-
-def _user(number):
-    entry = AlterClientQuotasRequest.EntryData
-    entity = entry.EntityData(entity_type="user", entity_name=f"user{number}")
-    op = entry.OpData(key="producer_byte_rate", value=1.0, remove=False)
-    return entry(entity=[entity], ops=[op])
-
-
-@pytest.mark.parametrize(
-    ("name", "request_"),
-    [
-        (
-            "topics",
-            DeleteTopicsRequest(
-                topics=[DeleteTopicsRequest.DeleteTopicState(name=f"t{i}") for i in range(MANY)],
-                timeout_ms=60_000,
-            ),
-        ),
-        ("configs", IncrementalAlterConfigsRequest(resources=[_resource(i) for i in range(MANY)])),
-        ("quotas", AlterClientQuotasRequest(entries=[_user(i) for i in range(MANY)])),
-        (
-            "elections",
-            ElectLeadersRequest(
-                election_type=0,
-                topic_partitions=[
-                    ElectLeadersRequest.TopicPartitions(topic="none", partitions=list(range(MANY)))
-                ],
-                timeout_ms=60_000,
-            ),
-        ),
-    ],
-)
-def test_reads_go_on_while_a_request_with_many_items_is_decided(world, leader, name, request_):
-    """No step decides more than PAUSE_EVERY of them; a request of 1 MiB may name 45,000."""
-    got = world.call(leader.node_id, request_)
-    reads = 0
-    while not got:
-        world.ask(leader.node_id, HELLO)
-        reads += 1
-    assert reads >= MANY // PAUSE_EVERY, name

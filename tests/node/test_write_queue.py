@@ -234,6 +234,7 @@ def test_a_write_times_out_in_the_step_in_which_the_decision_before_it_ends():
     assert not queue.queue.is_deciding and queue.queue.wake_at_ms(150) is None
 
 
+@kafka_scenario("ControllerExceptionsTest", "timeoutExceptionIsTimeoutException")
 @kafka_scenario("EventHandlerExceptionInfoTest", "isTimeoutException", "isNotTimeoutException")
 @kafka_scenario("QuorumControllerMetricsIntegrationTest", "timeoutMetrics")
 @pytest.mark.parametrize(("operation", "heartbeats"), [(BROKER_HEARTBEAT, 1), (NO_OP, 0)])
@@ -358,6 +359,7 @@ def test_any_exception_while_the_head_applies_records_ends_the_node(monkeypatch)
     assert queue.inputs == [] and queue.responses == []
 
 
+@kafka_scenario("ControllerExceptionsTest", "runtimeExceptionIsNotTimeoutException")
 @kafka_scenario(
     "EventHandlerExceptionInfoTest",
     "nullPointerExceptionInfo",

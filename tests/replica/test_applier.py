@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.marker import kafka_guarantee
 from narrow import as_any
 from quorate.base.errors import InvariantError
 from quorate.base.ids import OffsetAndEpoch
@@ -119,6 +120,7 @@ batches = st.lists(
 )
 
 
+@kafka_guarantee("OffsetControlManagerTest", "endLoadSnapshotFailsWhenNotInSnapshot")
 @given(
     batches=batches,
     bites=st.lists(st.integers(0, 8), max_size=60),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import encode_batch
 from quorate.formats.snapshot import read_snapshot
@@ -134,6 +135,7 @@ def test_there_is_a_pause_every_few_records_of_a_batch(storage):
     assert len(pauses) > 10 and all(b - a <= 64 for a, b in pairwise([0, *pauses]))
 
 
+@kafka_scenario("SnapshotGeneratorTest", "emitterProblem")
 def test_a_snapshot_that_cannot_be_written_leaves_nothing(storage, watch):
     watch.fail_on = "write"
     result = write_snapshot(storage, snapshot_job())

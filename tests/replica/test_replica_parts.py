@@ -110,6 +110,7 @@ def infos(*rows):
     return [SnapshotInfo(OffsetAndEpoch(end, 1), size, written) for end, size, written in rows]
 
 
+@kafka_scenario("SnapshotGeneratorTest", "createSnapshot", "timeBasedSnapshots")
 @pytest.mark.parametrize(
     ("applied", "age", "due"),
     [(0, 10**9, False), (99, 0, False), (100, 0, True), (1, 49, False), (1, 50, True)],

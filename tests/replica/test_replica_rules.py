@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 import pytest
 
-from conformance.marker import kafka_scenario
-from narrow import not_none
+from conformance.marker import kafka_guarantee, kafka_scenario
+from narrow import as_any, not_none
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, Listener, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.batch import encode_batch
@@ -32,6 +33,7 @@ from quorate.replica.disk_jobs import (
     SnapshotRead,
     Surveyed,
     Write,
+    WriteSnapshot,
 )
 from quorate.replica.disk_jobs import Written as Durable
 from quorate.replica.proposals import BATCHING_DELAY_MS
@@ -55,12 +57,18 @@ class OneVoter:
 
     control, election = CONTROL, ElectionState(1)
 
-    def __init__(self, *snapshots: OffsetAndEpoch, end: int, policy: SnapshotPolicy | None = None):
+    def __init__(
+        self,
+        *snapshots: OffsetAndEpoch,
+        end: int,
+        policy: SnapshotPolicy | None = None,
+        machine: KeyValueMachine | None = None,
+    ):
         epochs = ((1, 0),) if end else ()
         log = RecoveredLog(0, end, epochs, snapshots or (BOOTSTRAP,), self.control, ())
         config = RaftConfig("cluster", KEY.id, KEY.directory_id, True, LISTENERS)
         recovered = Recovered(log, self.election, ())
-        self.machine = KeyValueMachine()
+        self.machine = machine or KeyValueMachine()
         self.replica = Replica(config, recovered, self.machine, lambda: 0.5, policy)
         self.jobs: list[Job] = []
         self.sends: list[Send] = []
@@ -142,6 +150,7 @@ def test_what_is_committed_is_applied_while_there_is_no_leader() -> None:
 
 
 # -- becoming active ---------------------------------------------------------------------------
+@kafka_scenario("OffsetControlManagerTest", "activate")
 @kafka_scenario(
     "KafkaRaftClientTest", "handleLeaderChangeFiresAfterListenerReachesEpochStartOffset"
 )
@@ -265,6 +274,40 @@ def test_a_snapshot_that_rots_before_it_is_loaded_ends_the_replica_with_its_name
     assert effects.faulted is not None
     assert "00000000000000000005-0000000001.checkpoint: bytes that were sound" in effects.faulted
     assert effects.is_over
+
+
+class Hesitant:
+    """A state machine that allows no snapshot at first."""
+
+    def __init__(self) -> None:
+        self.inner = KeyValueMachine()
+        self.may_be_frozen = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def freeze(self) -> Iterable[bytes] | None:
+        return self.inner.freeze() if self.may_be_frozen else None
+
+
+@kafka_scenario("SnapshotGeneratorTest", "snapshotsCreatedAgainWhenLastOffsetIsAligned")
+@kafka_guarantee("SnapshotGeneratorTest", "snapshotsDisabled")
+def test_a_snapshot_that_cannot_be_made_now_is_made_as_soon_as_it_can() -> None:
+    """Inside a metadata transaction: the state is that of no offset that a snapshot may end at."""
+    hesitant = Hesitant()
+    one = OneVoter(end=0, policy=SnapshotPolicy(max_bytes=1), machine=as_any(hesitant))
+    one.persist()
+    one.persist()
+    for token in range(3):
+        one.step(Submit(token, [NOTHING]))
+        one.persist()
+    assert one.replica.leading_epoch is not None
+    assert not [job for job in one.jobs if isinstance(job, WriteSnapshot)]
+    hesitant.may_be_frozen = True
+    one.step(Submit(9, [NOTHING]))
+    one.persist()
+    [made, *_] = [job for job in one.jobs if isinstance(job, WriteSnapshot)]
+    assert made.snapshot_id.offset > 3
 
 
 def test_what_the_machine_notes_is_reported_once() -> None:

@@ -1,9 +1,16 @@
 """Who may do what: StandardAuthorizer's rules, one by one."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from conformance.marker import kafka_guarantee, kafka_scenario
 from quorate.base.ids import Uuid
-from quorate.formats.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from quorate.formats.records import (
+    AccessControlEntryRecord,
+    FeatureLevelRecord,
+    RemoveAccessControlEntryRecord,
+)
 from quorate.metadata.delta import ImageDelta
 from quorate.metadata.image import Image
 from quorate.security.acl import AclOperation as Op
@@ -11,12 +18,14 @@ from quorate.security.acl import AclResource as Kind
 from quorate.security.authorizer import (
     ALL_OPERATIONS,
     ALLOW,
+    CLUSTER_NAME,
     DENY,
     LITERAL,
     PREFIXED,
     AuthorizerConfig,
     Requester,
     decide,
+    decide_when_loaded,
 )
 
 NO_DEFAULT = AuthorizerConfig()
@@ -50,6 +59,7 @@ def may(operation, *records, name="orders", kind=Kind.TOPIC, who=ALICE, config=N
     return decide(image(*records), config, who, operation, kind, name).is_allowed
 
 
+@kafka_scenario("StandardAuthorizerTest", "findResultPrincipalMatching", "simpleAuthorizations")
 def test_what_is_allowed_is_allowed_and_nothing_else():
     assert may(Op.READ, entry())
     assert not may(Op.WRITE, entry())
@@ -58,6 +68,7 @@ def test_what_is_allowed_is_allowed_and_nothing_else():
     assert not may(Op.READ, entry(), who=Requester("User:bob", "10.0.0.7"))
 
 
+@kafka_scenario("StandardAuthorizerTest", "findResultPrincipalMatching")
 def test_one_that_denies_wins():
     both = entry(1, principal="User:*"), entry(2, permission=DENY)
     assert not may(Op.READ, *both)
@@ -69,6 +80,12 @@ def test_a_super_user_may_do_everything():
     assert may(Op.READ, entry(permission=DENY), config=config)
 
 
+@kafka_scenario(
+    "StandardAuthorizerTest",
+    "getDefaultResult",
+    "allowEveryoneIfNoAclFoundConfigEnabled",
+    "allowEveryoneIfNoAclFoundConfigDisabled",
+)
 def test_a_resource_without_entries_follows_the_default():
     config = AuthorizerConfig(allow_without_acls=True)
     assert may(Op.READ, config=config)
@@ -77,6 +94,7 @@ def test_a_resource_without_entries_follows_the_default():
     assert may(Op.READ, entry(principal="User:bob"), name="other", config=config)
 
 
+@kafka_scenario("StandardAuthorizerTest", "prefixAcls")
 @pytest.mark.parametrize("name", ["o", "ord", "orders", "orders.eu"])
 def test_a_prefix_covers_what_begins_with_it(name):
     assert may(Op.READ, entry(name="o", pattern=PREFIXED), name=name)
@@ -88,6 +106,7 @@ def test_a_literal_star_covers_every_name_and_a_literal_prefix_does_not():
     assert not may(Op.READ, entry(name="ord"))
 
 
+@kafka_scenario("StandardAuthorizerTest", "findResultImplication")
 @pytest.mark.parametrize("operation", [Op.READ, Op.WRITE, Op.DELETE, Op.ALTER, Op.DESCRIBE])
 def test_these_operations_imply_describe_where_they_are_allowed(operation):
     assert may(Op.DESCRIBE, entry(operation=operation))
@@ -96,11 +115,13 @@ def test_these_operations_imply_describe_where_they_are_allowed(operation):
     assert may(Op.DESCRIBE, allowed, denied) == (operation != Op.DESCRIBE)
 
 
+@kafka_scenario("StandardAuthorizerTest", "findResultImplication")
 def test_alter_configs_implies_describe_configs():
     assert may(Op.DESCRIBE_CONFIGS, entry(operation=Op.ALTER_CONFIGS))
     assert not may(Op.DESCRIBE, entry(operation=Op.ALTER_CONFIGS))
 
 
+@kafka_scenario("StandardAuthorizerTest", "hostAddressAclValidation")
 @pytest.mark.parametrize(
     ("host", "expected"),
     [
@@ -117,9 +138,156 @@ def test_the_host_is_an_address_or_a_range(host, expected):
     assert may(Op.READ, entry(host=host)) == expected
 
 
+@kafka_scenario("AclControlManagerTest", "addAndDelete")
+@kafka_scenario("StandardAuthorizerTest", "listAcls")
 def test_a_removed_entry_counts_no_more():
     made = entry()
     assert not may(Op.READ, made, RemoveAccessControlEntryRecord(id=made.id))
     moved = entry(name="other")
     assert not may(Op.READ, made, moved) and may(Op.READ, made, moved, name="other")
     assert image(made, RemoveAccessControlEntryRecord(id=made.id)) == Image()
+
+
+def test_an_empty_prefix_covers_every_name():
+    """No request makes one, but a log may have it."""
+    assert may(Op.READ, entry(name="", pattern=PREFIXED), name="anything")
+
+
+MANY = (
+    ("green2", LITERAL, "User:*", Op.READ, ALLOW),
+    ("green", PREFIXED, "User:bob", Op.READ, ALLOW),
+    ("betamax4", LITERAL, "User:bob", Op.READ, ALLOW),
+    ("beta", PREFIXED, "User:*", Op.READ, ALLOW),
+    ("alpha", PREFIXED, "User:*", Op.READ, ALLOW),
+    ("alp", PREFIXED, "User:bob", Op.READ, DENY),
+)
+OF_GROUPS = (
+    ("*", LITERAL, "User:bob", Op.WRITE, ALLOW),
+    ("wheel", LITERAL, "User:*", Op.WRITE, DENY),
+)
+EVERYTHING = (
+    ("foo", LITERAL, "User:*", ALL_OPERATIONS, ALLOW),
+    ("bar", PREFIXED, "User:alice", ALL_OPERATIONS, ALLOW),
+    ("baz", LITERAL, "User:bob", ALL_OPERATIONS, ALLOW),
+)
+NOTHING = (
+    ("foo", LITERAL, "User:alice", ALL_OPERATIONS, DENY),
+    ("foo", PREFIXED, "User:alice", Op.READ, ALLOW),
+    ("foo", LITERAL, "User:*", ALL_OPERATIONS, DENY),
+    ("foo", PREFIXED, "User:*", Op.DESCRIBE, ALLOW),
+)
+
+
+def entries(rows, kind=Kind.TOPIC, first=1):
+    for number, (name, pattern, principal, operation, permission) in enumerate(rows, first):
+        yield entry(
+            number,
+            pattern=pattern,
+            permission=permission,
+            name=name,
+            resource_type=kind,
+            principal=principal,
+            operation=operation,
+        )
+
+
+@kafka_scenario(
+    "StandardAuthorizerTest",
+    "denyPrecedenceWithOperationAll",
+    "topicAclWithOperationAll",
+    "authorizationWithManyAcls",
+)
+@pytest.mark.parametrize(
+    ("rows", "user", "allowed", "denied"),
+    [
+        (MANY, "bob", [(Op.READ, "green1")], [(Op.READ, "alpha"), (Op.READ, "ala")]),
+        (MANY, "alice", [(Op.READ, "alpha"), (Op.READ, "betamax")], [(Op.READ, "green1")]),
+        (
+            EVERYTHING,
+            "alice",
+            [(Op.WRITE, "foo"), (Op.DESCRIBE_CONFIGS, "bar")],
+            [(Op.DESCRIBE, "baz")],
+        ),
+        (EVERYTHING, "bob", [(Op.WRITE, "foo"), (Op.DESCRIBE, "baz")], [(Op.READ, "bar")]),
+        (EVERYTHING, "mallory", [(Op.DESCRIBE, "foo")], [(Op.WRITE, "bar"), (Op.READ, "baz")]),
+        (
+            NOTHING,
+            "alice",
+            [(Op.READ, "foobar")],
+            [(Op.WRITE, "foo"), (Op.READ, "foo"), (Op.DESCRIBE, "foo")],
+        ),
+        (
+            NOTHING,
+            "bob",
+            [(Op.DESCRIBE, "foobaz")],
+            [(Op.DESCRIBE, "foo"), (Op.READ, "foo"), (Op.WRITE, "foo"), (Op.READ, "foobaz")],
+        ),
+    ],
+)
+def test_several_entries_decide_together(rows, user, allowed, denied):
+    found = image(*entries(rows), *entries(OF_GROUPS, Kind.GROUP, 90))
+    who = Requester(f"User:{user}", "h")
+
+    def ask(operation, name, kind=Kind.TOPIC):
+        return decide(found, NO_DEFAULT, who, operation, kind, name).is_allowed
+
+    assert [each for each in allowed if not ask(*each)] == []
+    assert [each for each in denied if ask(*each)] == []
+    assert ask(Op.WRITE, "arbitrary", Kind.GROUP) == (user == "bob")
+    assert not ask(Op.WRITE, "wheel", Kind.GROUP)
+
+
+names = st.text("ab._-", min_size=1, max_size=8)
+
+
+@kafka_scenario(
+    "StandardAuthorizerPropertyTest",
+    "matchingPrefixDenyOverridesAllAllowRules",
+    "matchingLiteralDenyOverridesAllAllowRules",
+    "matchingPrefixAllowWithNoMatchingDenyRules",
+    "matchingLiteralAllowWithNoMatchingDenyRules",
+)
+@given(
+    name=names,
+    length=st.integers(0, 8) | st.none(),
+    permission=st.sampled_from((ALLOW, DENY)),
+    others=st.lists(names),
+)
+def test_one_that_denies_wins_over_any_that_allow_and_counts_only_where_it_fits(
+    name, length, permission, others
+):
+    """An entry for the name or for a prefix of it, among prefixes of the other permission."""
+    rest = DENY if permission == ALLOW else ALLOW
+    fitting = name if length is None else name[:length]
+    rows = [(fitting, LITERAL if length is None else PREFIXED, "User:*", Op.WRITE, permission)]
+    rows += [
+        (other, PREFIXED, "User:*", Op.WRITE, rest)
+        for other in others
+        if rest == ALLOW or not name.startswith(other)
+    ]
+    assert may(Op.WRITE, *entries(rows), name=name) == (permission == ALLOW)
+
+
+@kafka_scenario("MetadataLoaderTest", "noPublishEmptyImage")
+@kafka_guarantee("StandardAuthorizerTest", "startWithEarlyStartListeners")
+@kafka_scenario("StandardAuthorizerTest", "authorizationPriorToCompleteInitialLoad")
+@pytest.mark.parametrize("has_level", [False, True])
+def test_before_the_entries_are_known_only_super_users_may_ask(has_level):
+    """CLUSTER_ACTION waits for the first record alone: without the controllers there is no leader."""
+    config = AuthorizerConfig(super_users=frozenset({"User:admin"}))
+    level = [FeatureLevelRecord(name="metadata.version", feature_level=30)] if has_level else []
+    everything = entry(operation=ALL_OPERATIONS)
+    peer = entry(2, resource_type=Kind.CLUSTER, name=CLUSTER_NAME, operation=ALL_OPERATIONS)
+    found = image(*level, everything, peer)
+
+    def ask(operation, has_caught_up, who=ALICE, kind=Kind.TOPIC, name="orders"):
+        return decide_when_loaded(
+            found, config, who, operation, kind, name, has_caught_up=has_caught_up
+        )
+
+    admin = Requester("User:admin", "h")
+    assert ask(Op.READ, False, admin) == ask(Op.READ, True, admin) == (True, "SuperUser", None)
+    assert ask(Op.READ, False) == (False, "NotReady", None)
+    assert ask(Op.READ, True).is_allowed == has_level
+    raft = Op.CLUSTER_ACTION, False, ALICE, Kind.CLUSTER, CLUSTER_NAME
+    assert ask(*raft).is_allowed == has_level

@@ -4,11 +4,21 @@ import threading
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from quorate.config.monitoring_settings import AuthorizerLogSettings, authorizer_log
 from quorate.config.settings import ConfigError, Settings
+from quorate.metadata.image import Acl
 from quorate.security.acl import AclOperation, AclResource
-from quorate.security.authorizer import Decision, DecisionLog, Requester
-from quorate.server.authorizer_log import TEXT_FILE, AuthorizerLog, AuthorizerLogError
+from quorate.security.authorizer import (
+    ALLOW,
+    DENY,
+    PREFIXED,
+    Decision,
+    DecisionLog,
+    LoggedDecision,
+    Requester,
+)
+from quorate.server.authorizer_log import TEXT_FILE, AuthorizerLog, AuthorizerLogError, text_lines
 from quorate.server.rotating_file import RotatingFile
 
 ALICE = Requester("User:alice", "10.0.0.7", 3)
@@ -35,6 +45,24 @@ def test_the_files_are_bounded(tmp_path):
     assert all(path.stat().st_size <= 2000 for path in tmp_path.iterdir())
     assert "LITERAL:t59 for request = Metadata" in (tmp_path / TEXT_FILE).read_text()
     assert (tmp_path / TEXT_FILE).stat().st_mode & 0o777 == 0o600
+
+
+@kafka_scenario("StandardAuthorizerTest", "denyAuditLogging", "allowAuditLogging")
+@pytest.mark.parametrize(("permission", "level"), [(DENY, "INFO"), (ALLOW, "DEBUG")])
+def test_a_line_names_who_asked_what_and_the_entry_that_decided(permission, level):
+    acl = Acl(AclResource.TOPIC, "al", PREFIXED, "User:bob", "*", AclOperation.READ, permission)
+    decision = Decision(permission == ALLOW, "MatchingAcl", acl)
+    bob = Requester("User:bob", "127.0.0.1", 1)
+    made = LoggedDecision(bob, AclOperation.READ, AclResource.TOPIC, "alpha", decision)
+    result, name = ("Allowed", "ALLOW") if permission == ALLOW else ("Denied", "DENY")
+    [line] = text_lines([made], 0)
+    assert line.partition("] ")[2] == (
+        f"{level} Principal = User:bob is {result} operation = READ from host = 127.0.0.1 on "
+        "resource = Topic:LITERAL:alpha for request = Fetch with resourceRefCount = 1 based on rule "
+        "MatchingAcl(acl=StandardAcl[resourceType=TOPIC, resourceName=al, patternType=PREFIXED, "
+        f"principal=User:bob, host=*, operation=READ, permissionType={name}]) "
+        "(kafka.authorizer.logger)\n"
+    )
 
 
 def test_a_slow_disk_costs_decisions_and_never_waits(tmp_path, monkeypatch, caplog):

@@ -5,9 +5,12 @@ from types import SimpleNamespace
 from conformance.marker import kafka_scenario
 from controller.cluster import SESSION_MS, Cluster
 from narrow import as_any
+from quorate.base.ids import OffsetAndEpoch
 from quorate.controller.brokers import UNREGISTER_BROKER
 from quorate.controller.topic_deletion import DELETE_TOPICS
 from quorate.metadata.loader import Loader, LogBatch
+from quorate.metadata.replay import record_values
+from quorate.node.metadata_machine import MetadataMachine
 from quorate.replica.state_machine import Now
 from quorate.server.broker_metrics import BROKER_METRICS
 from quorate.server.controller_metrics import CONTROLLER_METRICS
@@ -16,13 +19,12 @@ from quorate.wire.messages import DeleteTopicsRequest, UnregisterBrokerRequest
 
 def scrape(cluster, is_active=True):
     """Kafka's attribute -> value."""
-    controller = SimpleNamespace(
-        image=cluster.image,
-        index=cluster.head.index,
-        liveness=cluster.liveness,
-        is_active=is_active,
-    )
-    scene = SimpleNamespace(controller=controller, now=Now(cluster.now_ms, 0))
+    return scraped(cluster.image, cluster.head.index, cluster.liveness, cluster.now_ms, is_active)
+
+
+def scraped(image, index, liveness=None, now_ms=0, is_active=False):
+    controller = SimpleNamespace(image=image, index=index, liveness=liveness, is_active=is_active)
+    scene = SimpleNamespace(controller=controller, now=Now(now_ms, 0))
     return {metric.attribute: metric.read(as_any(scene)) for metric in BROKER_METRICS}
 
 
@@ -64,13 +66,49 @@ def test_brokers_topics_and_partitions_are_counted():
     assert found["BrokerRegistrationState"] == [("1", 20.0), ("2", 30.0), ("3", 10.0)]
 
 
+COUNTS = {
+    "ActiveBrokerCount": 2,
+    "FencedBrokerCount": 1,
+    "GlobalTopicCount": 3,
+    "GlobalPartitionCount": 7,
+    "OfflinePartitionsCount": 3,
+    "PreferredReplicaImbalanceCount": 4,
+}
+
+
+@kafka_scenario(
+    "ControllerMetadataMetricsPublisherTest", "metricsBeforePublishing", "publish", "loadSnapshot"
+)
+def test_a_node_counts_nothing_before_it_has_a_record_and_all_of_a_snapshot():
+    machine = MetadataMachine()
+    found = scraped(machine.image, machine.head.index)
+    assert {name: found[name] for name in COUNTS} == dict.fromkeys(COUNTS, 0)
+    cluster = Cluster(3)
+    cluster.create("foo", assignments=[(1, 2)])
+    cluster.create("bar", assignments=[(1, 2), (2, 1), (3, 1)])
+    cluster.create("quux", assignments=[(3,), (3,), (3,)])
+    cluster.lose(3)
+    machine.begin_load(OffsetAndEpoch(50, 1), 0)
+    machine.load(list(record_values(cluster.image)))
+    machine.end_load()
+    found = scraped(machine.image, machine.head.index)
+    assert {name: found[name] for name in COUNTS} == COUNTS
+
+
+@kafka_scenario("QuorumControllerMetricsTest", "timeSinceLastHeartbeatReceivedMs")
 def test_only_the_active_controller_knows_heartbeats():
+    """A session that has expired shows its timeout, however long ago that was."""
+
+    def since():
+        return scrape(cluster)["TimeSinceLastHeartbeatReceivedMs"]
+
     cluster = Cluster(2)
+    cluster.now_ms += 1000
+    assert since() == [("1", 1000.0), ("2", 1000.0)]
     cluster.now_ms += SESSION_MS
     cluster.heartbeat(2)
     cluster.now_ms += 5
-    since = scrape(cluster)["TimeSinceLastHeartbeatReceivedMs"]
-    assert since == [("1", SESSION_MS + 5.0), ("2", 5.0)]
+    assert since() == [("1", SESSION_MS), ("2", 5.0)]
     assert scrape(cluster, is_active=False)["TimeSinceLastHeartbeatReceivedMs"] is None
 
 

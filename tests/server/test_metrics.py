@@ -5,22 +5,27 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from conformance.marker import kafka_scenario
+from conformance.marker import kafka_guarantee, kafka_scenario
 from node.world import World
 from quorate.base.ids import OffsetAndEpoch
 from quorate.replica.disk_jobs import SnapshotFailed, SnapshotWritten
+from quorate.security.authorizer import AuthorizerConfig
 from quorate.server.meters import Histogram, Meters, Windowed
 from quorate.server.metric_table import STATES
 from quorate.server.metrics import ALL_METRICS as DEFINITIONS
 from quorate.server.metrics import MetricsPage, NodeCollector
 from quorate.server.web import Question
-from quorate.wire.messages import AlterClientQuotasRequest
+from quorate.wire.messages import (
+    AlterClientQuotasRequest,
+    DescribeClusterRequest,
+    UpdateFeaturesRequest,
+)
 
 PAGE = Path(__file__).parents[2] / "docs/metrics.md"
 QUOTA = AlterClientQuotasRequest.EntryData(
@@ -132,7 +137,6 @@ def snake(name):
     return re.sub(r"\W", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)).lower()
 
 
-@kafka_scenario("ControllerMetadataMetricsTest", "metricNames")
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda d: d.name)
 def test_names_are_derived_from_kafkas(definition):
     if not definition.source:
@@ -143,6 +147,30 @@ def test_names_are_derived_from_kafkas(definition):
     if definition.kind == "counter":
         derived = re.sub(r"(_rate_per_minute|_rate|_count|_per_sec)$", "_total", derived)
     assert definition.name == derived
+
+
+OF_THE_CONTROLLER = """
+    KafkaController: ActiveControllerCount EventQueueOperationsStartedCount
+    KafkaController: EventQueueOperationsTimedOutCount LastAppliedRecordLagMs
+    KafkaController: LastAppliedRecordOffset LastAppliedRecordTimestamp LastCommittedRecordOffset
+    KafkaController: NewActiveControllersCount TimedOutBrokerHeartbeatCount
+    KafkaController: TimeSinceLastHeartbeatReceivedMs FencedBrokerCount ActiveBrokerCount
+    KafkaController: ControlledShutdownBrokerCount BrokerRegistrationState GlobalTopicCount
+    KafkaController: GlobalPartitionCount OfflinePartitionsCount PreferredReplicaImbalanceCount
+    KafkaController: MetadataErrorCount IgnoredStaticVoters
+    ControllerEventManager: EventQueueProcessingTimeMs EventQueueTimeMs AvgIdleRatio
+    ControllerStats: UncleanLeaderElectionsPerSec ElectionFromEligibleLeaderReplicasPerSec
+"""
+
+
+@kafka_scenario("QuorumControllerMetricsTest", "metricNames")
+@kafka_scenario("ControllerMetadataMetricsTest", "metricNames")
+def test_every_metric_of_kafkas_controller_is_there():
+    known = {(definition.source, definition.attribute) for definition in DEFINITIONS}
+    for line in OF_THE_CONTROLLER.split("\n"):
+        kind, _, attributes = line.strip().partition(": ")
+        for attribute in attributes.split():
+            assert (f"kafka.controller:type={kind}", attribute) in known
 
 
 def test_openmetrics_is_negotiated(measured):
@@ -245,6 +273,7 @@ def test_a_new_leader_is_counted(measured):
         assert metrics == before + 1
 
 
+@kafka_scenario("SnapshotGeneratorTest", "emitterProblem")
 @kafka_scenario("ControllerMetadataMetricsTest", "metadataErrorCount")
 def test_snapshots_and_their_failures_are_counted(measured):
     world, meters = measured.world, measured.meters[1]
@@ -258,6 +287,7 @@ def test_snapshots_and_their_failures_are_counted(measured):
     assert metrics[CONTROLLER + "metadata_error_total"] == 1
 
 
+@kafka_guarantee("ControllerApisTest", "fetchLocalTimeComputedCorrectly")
 def test_requests_are_counted_and_timed_by_api(measured):
     meters = measured.meters[1]
     meters.request_received(1, 1)
@@ -276,6 +306,11 @@ def test_requests_are_counted_and_timed_by_api(measured):
     assert metrics[name + "total_time_ms_bucket", "50.0", "Fetch"] == 1
 
 
+@kafka_scenario(
+    "QuorumControllerMetricsTest",
+    "updateEventQueueTime",
+    "updateEventQueueProcessingTime",
+)
 @kafka_scenario("QuorumControllerMetricsIntegrationTest", "eventQueueOperationsStartedMetric")
 def test_the_queue_of_writes_is_measured(measured):
     world = measured.world
@@ -293,6 +328,78 @@ def test_the_queue_of_writes_is_measured(measured):
     assert after[CONTROLLER + "metadata_commit_latency_ms_count"] > 0
     assert after[CONTROLLER + "metadata_snapshot_offset_lag"] == leader.core.high_watermark
     assert after[CONTROLLER + "metadata_lag"] == 0
+
+
+@kafka_scenario("QuorumControllerMetricsTest", "lastAppliedRecordMetrics")
+def test_the_last_record_is_shown_as_committed_and_as_applied(measured):
+    world = measured.world
+    world.run_until(lambda: len({node.controller.replica.applied for node in world.alive}) == 1)
+    for node in world.alive:
+        metrics = measured.raft(node)
+        last = node.core.high_watermark - 1
+        appended = node.controller.replica.applied_timestamp_ms
+        assert metrics[CONTROLLER + "last_committed_record_offset"] == last
+        assert metrics[CONTROLLER + "last_applied_record_offset"] == last
+        assert metrics[CONTROLLER + "last_applied_record_timestamp"] == appended > 0
+        lag = 0 if node is world.active else world.now.wall_ms - appended
+        assert metrics[CONTROLLER + "last_applied_record_lag_ms"] == lag
+
+
+@kafka_scenario("MetadataLoaderTest", "kRaftVersionFinalizedLevelMetric")
+def test_the_levels_of_features_are_shown_with_the_kraft_version(measured):
+    """kraft.version is known by its control records alone."""
+    world = measured.world
+    finalized = "kafka_server_metadata_loader_finalized_level"
+    world.run(3_000)
+    node = world.active
+    metrics = measured.scrape(node)
+    assert metrics[finalized, "metadata.version"] == 30
+    assert metrics[finalized, "kraft.version"] == 0
+    upgrade = UpdateFeaturesRequest.FeatureUpdateKey(
+        feature="kraft.version", max_version_level=1, upgrade_type=1
+    )
+    request = UpdateFeaturesRequest(feature_updates=[upgrade])
+    assert world.ask(node.node_id, request).error_code == 0
+    world.run(100)
+    for node in world.alive:
+        assert measured.scrape(node)[finalized, "kraft.version"] == 1
+
+
+@kafka_scenario("QuorumControllerMetricsTest", "avgIdleRatio")
+def test_the_idle_ratio_is_that_since_the_last_scrape(measured, monkeypatch):
+    now, worked = [100.0], [3.0]
+    clocks = SimpleNamespace(monotonic=lambda: now[0], thread_time=lambda: worked[0])
+    monkeypatch.setattr("quorate.server.metrics.time", clocks)
+    measured.measure(measured.world.nodes[1])
+
+    def ratio():
+        return measured.raft(measured.world.nodes[1])["poll_idle_ratio_avg"]
+
+    assert ratio() == 1
+    for passed, busy, idle in ((0.04, 0.02, 0.5), (0.02, 0.019, 0.05), (0.02, 0.02, 0)):
+        now[0] += passed
+        worked[0] += busy
+        assert ratio() == pytest.approx(idle)
+
+
+@kafka_scenario("StandardAuthorizerTest", "authorizerMetrics")
+def test_decisions_of_the_authorizer_are_counted():
+    measured = Measured(authorizer=AuthorizerConfig(frozenset({"User:ANONYMOUS"})))
+    world = measured.world
+    world.run_until(lambda: world.active and world.active.image.features.metadata_version)
+    node = world.leader
+    names = ("allowed_total", "denied_total", "request_total")
+
+    def counts():
+        found = measured.raft(node)
+        return [found[f"kafka_server_plugins_authorization_{name}"] for name in names]
+
+    allowed, denied, asked = counts()
+    assert asked == allowed + denied and allowed > 0
+    assert measured.raft(node)["kafka_server_plugins_acls_total_count"] == 0
+    world.ask(node.node_id, DescribeClusterRequest(endpoint_type=2), principal="User:alice")
+    later = counts()
+    assert later[1] == denied + 1 and later[2] == sum(later[:2])
 
 
 def test_voters_that_do_not_fetch_are_offline(measured):

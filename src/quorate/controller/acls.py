@@ -165,7 +165,7 @@ def _create_failed(
     request: CreateAclsRequest, error: ErrorCode, message: str | None
 ) -> CreateAclsResponse:
     refused = ApiError(error, message or error.message or "")
-    return CreateAclsResponse(results=[_created(refused) for _ in request.creations])
+    return CreateAclsResponse(results=[_created(refused)] * len(request.creations))
 
 
 CREATE_ACLS: Final = WriteOperation("CreateAcls", _create, _create_failed)
@@ -282,12 +282,8 @@ def _delete(
 def _delete_failed(
     request: DeleteAclsRequest, error: ErrorCode, message: str | None
 ) -> DeleteAclsResponse:
-    text = message or error.message
-    return DeleteAclsResponse(
-        filter_results=[
-            _FilterResult(error_code=error, error_message=text) for _ in request.filters
-        ]
-    )
+    refused = _FilterResult(error_code=error, error_message=message or error.message)
+    return DeleteAclsResponse(filter_results=[refused] * len(request.filters))
 
 
 DELETE_ACLS: Final = WriteOperation("DeleteAcls", _delete, _delete_failed)
@@ -295,7 +291,7 @@ DELETE_ACLS: Final = WriteOperation("DeleteAcls", _delete, _delete_failed)
 
 # -- describe ----------------------------------------------------------------------------------
 def describe_acls(image: Image, request: DescribeAclsRequest) -> DescribeAclsResponse:
-    """The entries that match, by resource pattern."""
+    """The entries that match, by resource pattern; a filter with a code of no meaning is refused."""
     wanted = _Filter(
         request.resource_type_filter,
         request.resource_name_filter,
@@ -305,6 +301,10 @@ def describe_acls(image: Image, request: DescribeAclsRequest) -> DescribeAclsRes
         request.operation,
         request.permission_type,
     )
+    try:
+        wanted.check()
+    except ApiError as refused:
+        return DescribeAclsResponse(error_code=refused.error, error_message=str(refused))
     by_pattern: dict[AclPattern, dict[Acl, None]] = {}
     for _, acl in wanted.found(image):
         by_pattern.setdefault(acl.pattern, {})[acl] = None

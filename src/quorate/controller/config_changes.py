@@ -6,7 +6,7 @@ Source: `ConfigurationControlManager`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -23,7 +23,7 @@ from quorate.controller.configs_in_force import MIN_ISR, NO_CONFIGS, known_confi
 from quorate.controller.context import Context
 from quorate.controller.policies import ConfigChange
 from quorate.controller.policy_check import ask
-from quorate.controller.result import ApiError
+from quorate.controller.result import MAX_RECORDS, ApiError
 from quorate.formats.records import ClearElrRecord, ConfigRecord
 from quorate.metadata.image import ConfigResource, Image
 from quorate.metadata.resource_types import BROKER_RESOURCE, TOPIC_RESOURCE
@@ -48,6 +48,16 @@ class Change(NamedTuple):
 
     operation: int
     value: str | None
+
+
+def check_count(configs: Sized) -> None:
+    """Refuse more configs of one resource than a result may have records, whatever they are.
+
+    Looking at each of a hundred thousand would hold the loop. Raises ApiError (POLICY_VIOLATION).
+    """
+    if len(configs) > MAX_RECORDS:
+        text = "Unable to perform excessively large batch operation."
+        raise ApiError(ErrorCode.POLICY_VIOLATION, text)
 
 
 def changed_configs(
@@ -231,4 +241,4 @@ def _refused(text: str) -> ApiError:
 
 def _java_length(text: str) -> int:
     """UTF-16 code units: a character beyond the basic plane counts twice."""
-    return len(text) + sum(char > "\uffff" for char in text)
+    return len(text) + (0 if text.isascii() else sum(char > "\uffff" for char in text))

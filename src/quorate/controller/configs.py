@@ -6,7 +6,7 @@ Source: `ControllerApis.handleIncrementalAlterConfigs`, `handleLegacyAlterConfig
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from quorate.base.errors import ErrorCode
@@ -16,12 +16,14 @@ from quorate.controller.assignments import check_size
 from quorate.controller.config_changes import (
     Change,
     changed_configs,
+    check_count,
     clear_elr_records,
     replaced_configs,
 )
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.result import (
+    MAX_RECORDS,
     PAUSE_EVERY,
     ApiError,
     Result,
@@ -54,12 +56,21 @@ _STORED: Final = frozenset(
 """The types of resources whose configs are in the metadata log."""
 
 
+_LOOKED_AT_ONCE: Final = 1_000
+"""Resources of a request that any node looks at when it arrives, to answer one that changes nothing. A
+longer one is decided, whatever it asks for."""
+
+
 class Outcome(NamedTuple):
     """What became of one resource; `message` is None without an error."""
 
     resource: ConfigResource
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
+
+
+_Asked = tuple[dict[ConfigResource, Any], list[Outcome]]
+"""The changes by resource, and what is refused to everyone."""
 
 
 @frozen
@@ -74,29 +85,32 @@ class IncrementalAlterConfigs:
 def _incremental(
     head: HeadView, request: IncrementalAlterConfigs, context: Context
 ) -> Steps[IncrementalAlterConfigsResponse]:
-    changes, refused = _incremental_changes(request)
+    changes, refused = yield from _incremental_changes(request)
     records, results = yield from _decide(
         head.image,
         context,
         changes,
         lambda resource, change: changed_configs(head.image, resource, change, context),
     )
-    response = _incremental_response([*refused, *results, *request.loggers])
-    return Result(() if request.message.validate_only else records, response)
+    cls = IncrementalAlterConfigsResponse
+    outcomes = [*refused, *results, *request.loggers]
+    responses = yield from _responses(cls.AlterConfigsResourceResponse, outcomes)
+    return Result(() if request.message.validate_only else records, cls(responses=responses))
 
 
 def _replace(
     head: HeadView, request: AlterConfigsRequest, context: Context
 ) -> Steps[AlterConfigsResponse]:
-    configs, refused = _replacements(request)
+    configs, refused = yield from _replacements(request)
     records, results = yield from _decide(
         head.image,
         context,
         configs,
         lambda resource, wanted: replaced_configs(head.image, resource, wanted, context),
     )
-    response = _replace_response([*refused, *results])
-    return Result(() if request.validate_only else records, response)
+    cls = AlterConfigsResponse
+    responses = yield from _responses(cls.AlterConfigsResourceResponse, [*refused, *results])
+    return Result(() if request.validate_only else records, cls(responses=responses))
 
 
 def _decide(
@@ -111,6 +125,7 @@ def _decide(
     for number, (resource, change) in enumerate(changes.items(), 1):
         if number % PAUSE_EVERY == 0:
             yield None
+        check_count(change)
         guarded, name, denied = permission_for(resource)
         if not context.may(AclOperation.ALTER_CONFIGS, guarded, name):
             results.append(Outcome(resource, denied, denied.message))
@@ -137,10 +152,8 @@ def permission_for(resource: ConfigResource) -> tuple[AclResource, str, ErrorCod
 
 
 # -- requests ---------------------------------------------------------------------------------------
-def _incremental_changes(
-    request: IncrementalAlterConfigs,
-) -> tuple[dict[ConfigResource, dict[str, Change]], list[Outcome]]:
-    found = [
+def _incremental_changes(request: IncrementalAlterConfigs) -> Generator[None, None, _Asked]:
+    return _by_resource(
         (
             ConfigResource(asked.resource_type, asked.resource_name),
             _in_kafkas_order(
@@ -149,36 +162,34 @@ def _incremental_changes(
         )
         for asked in request.message.resources
         if asked.resource_type != BROKER_LOGGER_RESOURCE
-    ]
-    return _by_resource(found)
+    )
 
 
 def _in_kafkas_order(changes: Mapping[str, Change]) -> dict[str, Change]:
     """Sort by name: of several mistakes the first one is reported."""
+    if len(changes) > MAX_RECORDS:
+        return dict(changes)  # refused unseen
     return {name: changes[name] for name in hash_map_order(changes)}
 
 
-def _replacements(
-    request: AlterConfigsRequest,
-) -> tuple[dict[ConfigResource, dict[str, str | None]], list[Outcome]]:
-    found = [
+def _replacements(request: AlterConfigsRequest) -> Generator[None, None, _Asked]:
+    return _by_resource(
         (
             ConfigResource(asked.resource_type, asked.resource_name),
             {one.name: one.value for one in asked.configs},
         )
         for asked in request.resources
-    ]
-    return _by_resource(found)
+    )
 
 
-def _by_resource(
-    found: Sequence[tuple[ConfigResource, Any]],
-) -> tuple[dict[ConfigResource, Any], list[Outcome]]:
+def _by_resource(found: Iterable[tuple[ConfigResource, Any]]) -> Generator[None, None, _Asked]:
     """The changes by resource, and the resources that are refused to everyone."""
     changes: dict[ConfigResource, Any] = {}
     twice: set[ConfigResource] = set()
     refused: list[Outcome] = []
-    for resource, change in found:
+    for number, (resource, change) in enumerate(found, 1):
+        if number % PAUSE_EVERY == 0:
+            yield None
         if resource.type == BROKER_LOGGER_RESOURCE:
             error, text = ErrorCode.INVALID_REQUEST, "Unexpected resource type BROKER_LOGGER."
         elif resource.type not in _STORED:
@@ -206,6 +217,18 @@ def _incremental_response(outcomes: Sequence[Outcome]) -> IncrementalAlterConfig
 def _replace_response(outcomes: Sequence[Outcome]) -> AlterConfigsResponse:
     cls = AlterConfigsResponse
     return cls(responses=[_fields(cls.AlterConfigsResourceResponse, one) for one in outcomes])
+
+
+def _responses(
+    cls: Callable[..., Any], outcomes: Sequence[Outcome]
+) -> Generator[None, None, list[Any]]:
+    """What `_fields` makes of each, in steps."""
+    made = []
+    for number, outcome in enumerate(outcomes, 1):
+        if number % PAUSE_EVERY == 0:
+            yield None
+        made.append(_fields(cls, outcome))
+    return made
 
 
 def _fields(cls: Callable[..., Any], outcome: Outcome) -> Any:
@@ -245,13 +268,26 @@ def _replace_failed(
 def _incremental_empty(
     request: IncrementalAlterConfigs,
 ) -> IncrementalAlterConfigsResponse | None:
-    changes, refused = _incremental_changes(request)
+    if len(request.message.resources) > _LOOKED_AT_ONCE:
+        return None
+    changes, refused = _at_once(_incremental_changes(request))
     return None if changes else _incremental_response([*refused, *request.loggers])
 
 
 def _replace_empty(request: AlterConfigsRequest) -> AlterConfigsResponse | None:
-    configs, refused = _replacements(request)
+    if len(request.resources) > _LOOKED_AT_ONCE:
+        return None
+    configs, refused = _at_once(_replacements(request))
     return None if configs else _replace_response(refused)
+
+
+def _at_once(steps: Generator[None, None, _Asked]) -> _Asked:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            asked: _Asked = end.value
+            return asked
 
 
 INCREMENTAL_ALTER_CONFIGS: Final = WriteOperation(

@@ -61,6 +61,9 @@ def _elect_leaders(
     seen = 0
     for name, indexes in _wanted(image, request):
         partitions = []
+        seen += 1
+        if seen % PAUSE_EVERY == 0:
+            yield None
         for index in indexes:
             seen += 1
             if seen % PAUSE_EVERY == 0:
@@ -81,10 +84,10 @@ def _elect_leaders(
     return Result(records, ElectLeadersResponse(replica_election_results=results), atomic=False)
 
 
-def _wanted(image: Image, request: ElectLeadersRequest) -> list[tuple[str, Iterable[int]]]:
+def _wanted(image: Image, request: ElectLeadersRequest) -> Iterable[tuple[str, Iterable[int]]]:
     if request.topic_partitions is None:
         return [(topic.name, sorted(topic.partitions)) for topic in image.topics.in_order()]
-    return [(topic.topic, topic.partitions) for topic in request.topic_partitions]
+    return ((topic.topic, topic.partitions) for topic in request.topic_partitions)
 
 
 def _elect(

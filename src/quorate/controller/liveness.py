@@ -225,9 +225,12 @@ class Liveness:
         return at_ms is not None and not self._is_expired(at_ms, now_ms)
 
     def since_contact_ms(self, broker: Broker, now_ms: int) -> int | None:
-        """How long ago the broker's newest heartbeat arrived; None: never."""
+        """How long ago the broker's newest heartbeat arrived, at most the session timeout; None: never.
+
+        Source: `QuorumControllerMetrics.timeSinceLastHeartbeatMs`.
+        """
         at_ms = self._contacts.get((broker.id, broker.epoch))
-        return None if at_ms is None else now_ms - at_ms
+        return None if at_ms is None else min(now_ms - at_ms, self._session_timeout_ms)
 
     def expired(self, now_ms: int) -> tuple[int, int] | None:
         """The (broker id, epoch) of the first contact that is too old; None: there is none."""

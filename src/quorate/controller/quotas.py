@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,6 +34,7 @@ _USER_KEYS: Final = frozenset(
     {"producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"}
 )
 _IP_KEYS: Final = frozenset({"connection_creation_rate"})
+_RESULTS_IN_ONE_STEP: Final = 10 * PAUSE_EVERY
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +61,34 @@ class _InvalidError(Exception):
 def _decide(
     head: HeadView, request: AlterClientQuotasRequest, context: Context
 ) -> Steps[AlterClientQuotasResponse]:
-    alterations = [_alteration(entry) for entry in request.entries]
+    alterations = map(_alteration, request.entries)
     records, results = yield from alter(head.image.client_quotas, alterations)
-    return Result(() if request.validate_only else records, _response(results))
+    response = AlterClientQuotasResponse(entries=[])
+    for begin in range(0, len(results), _RESULTS_IN_ONE_STEP):
+        if begin:
+            yield None
+        response.entries += _response(results[begin : begin + _RESULTS_IN_ONE_STEP]).entries
+    return Result(() if request.validate_only else records, response)
 
 
 def _failed(
     request: AlterClientQuotasRequest, error: ErrorCode, message: str | None
 ) -> AlterClientQuotasResponse:
     """There is no error of the whole request: each entity carries it, with the code's own text."""
-    text = error.message
-    return _response([EntityResult(_names(entry), error, text) for entry in request.entries])
+    text, data = error.message, AlterClientQuotasResponse.EntryData
+    return AlterClientQuotasResponse(
+        entries=[
+            data(
+                error_code=error,
+                error_message=text,
+                entity=[
+                    data.EntityData(entity_type=part.entity_type, entity_name=part.entity_name)
+                    for part in entry.entity
+                ],
+            )
+            for entry in request.entries
+        ]
+    )
 
 
 def _empty(request: AlterClientQuotasRequest) -> AlterClientQuotasResponse | None:
@@ -83,7 +101,7 @@ ALTER_CLIENT_QUOTAS: Final = WriteOperation("AlterClientQuotas", _decide, _faile
 def _alteration(entry: AlterClientQuotasRequest.EntryData) -> Alteration:
     # Of a type that is there twice the last name counts, as in Kafka's map.
     return Alteration(
-        tuple(dict(_names(entry)).items()),
+        tuple({part.entity_type: part.entity_name for part in entry.entity}.items()),
         tuple((op.key, None if op.remove else op.value) for op in entry.ops),
     )
 
@@ -110,7 +128,7 @@ def _response(results: list[EntityResult]) -> AlterClientQuotasResponse:
 
 
 def alter(
-    quotas: Quotas, alterations: Sequence[Alteration]
+    quotas: Quotas, alterations: Iterable[Alteration]
 ) -> Generator[None, None, tuple[list[ClientQuotaRecord], list[EntityResult]]]:
     """The records to write, atomically, and one result per entity. Pauses after PAUSE_EVERY of them.
 

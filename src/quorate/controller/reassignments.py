@@ -59,6 +59,9 @@ def _alter(
     seen = 0
     for topic in request.topics:
         partitions = []
+        seen += 1
+        if seen % PAUSE_EVERY == 0:
+            yield None
         for wanted in topic.partitions:
             seen += 1
             if seen % PAUSE_EVERY == 0:

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from quorate.base.errors import ErrorCode
+from quorate.controller.assignments import check_size
 from quorate.controller.brokers import metadata_version
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
-from quorate.controller.result import ApiError, Result, WriteOperation
+from quorate.controller.result import PAUSE_EVERY, ApiError, Result, Steps, WriteOperation
 from quorate.formats.records import RemoveUserScramCredentialRecord
 from quorate.metadata.image import Image, ScramKey
 from quorate.security.scram_keys import (
@@ -39,14 +40,16 @@ _Described = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsRe
 
 def _alter(
     head: HeadView, request: AlterUserScramCredentialsRequest, context: Context
-) -> Result[AlterUserScramCredentialsResponse]:
+) -> Steps[AlterUserScramCredentialsResponse]:
     """Each user is decided alone. A user that is named twice is refused, also for two mechanisms; a
     mistake in what names it first comes before that."""
     image = head.image
     wanted: list[_Deletion | _Upsertion] = [*request.deletions, *request.upsertions]
     changes: dict[str, Message] = {}
     refused: dict[str, ApiError] = {}
-    for item in wanted:
+    for number, item in enumerate(wanted, 1):
+        if number % PAUSE_EVERY == 0:
+            yield None
         if item.name in refused:
             continue
         try:
@@ -56,8 +59,14 @@ def _alter(
             changes[item.name] = _change(image, item)
         except ApiError as error:
             refused[item.name] = error
-    results = [_altered(name, refused.get(name)) for name in {item.name: None for item in wanted}]
-    return Result(list(changes.values()), AlterUserScramCredentialsResponse(results=results))
+    records = list(changes.values())
+    check_size(records)
+    results = []
+    for number, name in enumerate({item.name: None for item in wanted}, 1):
+        if number % PAUSE_EVERY == 0:
+            yield None
+        results.append(_altered(name, refused.get(name)))
+    return Result(records, AlterUserScramCredentialsResponse(results=results))
 
 
 def _change(image: Image, item: _Deletion | _Upsertion) -> Message:

@@ -29,6 +29,7 @@ from quorate.controller.config_changes import (
     Change,
     Operation,
     changed_configs,
+    check_count,
     clear_elr_records,
 )
 from quorate.controller.context import Context
@@ -58,6 +59,9 @@ MAX_PARTITIONS: Final = 10_000
 """Most partitions that one CreateTopics request may create (`MAX_PARTITIONS_PER_BATCH`)."""
 _BY_DEFAULT: Final = -1
 _CreatedConfig = CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs
+
+
+_NAMES_IN_ONE_STEP: Final = 10 * PAUSE_EVERY
 
 
 @dataclass(slots=True)
@@ -94,11 +98,13 @@ def _create_topics(
             refusals.add(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     left = [topic for topic in request.topics if topic.name not in refusals]
     _check_total(left, context.config.num_partitions)
-    _check_names(image, names, refusals)
+    yield from _check_names(image, names, refusals)
     records: list[Message] = []
     created: dict[str, CreateTopicsResponse.CreatableTopicResult] = {}
     configs_of = _EffectiveConfigs(image, context)
-    for topic in request.topics:
+    for number, topic in enumerate(request.topics, 1):
+        if number % PAUSE_EVERY == 0:
+            yield None
         if topic.name in refusals:
             continue
         try:
@@ -109,8 +115,6 @@ def _create_topics(
         records.extend(made)
         created[topic.name] = _created(topic, made, configs_of, context)
         check_size(records)
-        if len(created) % PAUSE_EVERY == 0:
-            yield None
     results = [
         created.get(name) or _refused_topic(name, refusals.by_name[name])
         for name in dict.fromkeys(names)
@@ -135,9 +139,13 @@ def _check_total(
         raise ApiError(ErrorCode.POLICY_VIOLATION, text)
 
 
-def _check_names(image: Image, names: Iterable[str], refusals: _Refusals) -> None:
+def _check_names(
+    image: Image, names: Iterable[str], refusals: _Refusals
+) -> Generator[None, None, None]:
     collisions: dict[str, str] | None = None
-    for name in names:
+    for number, name in enumerate(names, 1):
+        if number % _NAMES_IN_ONE_STEP == 0:
+            yield None
         if name in refusals:
             continue
         problem = name_problem(name)
@@ -186,6 +194,7 @@ def _configs(
     image: Image, topic: CreateTopicsRequest.CreatableTopic, context: Context
 ) -> list[Message]:
     """The records of the topic's configs. Raises ApiError where it may not have them."""
+    check_count(topic.configs)
     without_value = [config.name for config in topic.configs if config.value is None]
     if without_value:
         text = f"Null value not supported for topic configs: {','.join(without_value)}"

@@ -168,6 +168,7 @@ def _read(
     answer: Callable[[Image, Any], Message],
     acl: AclRule,
     *,
+    max_bytes: int = BULK_REQUEST_BYTES,
     forwardable: bool = False,
 ) -> ApiRow:
     """answer: from the committed image and the request."""
@@ -175,9 +176,7 @@ def _read(
     def handle(host: NodeView, call: Call) -> Message:
         return answer(host.image, call.message)
 
-    return ApiRow(
-        key, name, Kind.READ, handle, None, BULK_REQUEST_BYTES, acl, forwardable=forwardable
-    )
+    return ApiRow(key, name, Kind.READ, handle, None, max_bytes, acl, forwardable=forwardable)
 
 
 def _write(  # noqa: PLR0913  # a column each
@@ -290,7 +289,13 @@ ROWS: Final[tuple[ApiRow, ...]] = (
     ),
     _read(48, "DescribeClientQuotas", describe_quotas, DESCRIBE_ALL_CONFIGS),
     _write(49, ALTER_CLIENT_QUOTAS, ALTER_ALL_CONFIGS, BULK_REQUEST_BYTES),
-    _read(50, "DescribeUserScramCredentials", describe_scram, DESCRIBE),
+    _read(
+        50,
+        "DescribeUserScramCredentials",
+        describe_scram,
+        DESCRIBE,
+        max_bytes=SMALL_REQUEST_BYTES,  # an answer is ten times its request, and is made at once
+    ),
     _write(51, ALTER_USER_SCRAM_CREDENTIALS, ALTER, BULK_REQUEST_BYTES),
     _raft(52, "Vote"),
     _raft(53, "BeginQuorumEpoch"),

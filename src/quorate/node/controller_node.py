@@ -100,6 +100,7 @@ class ControllerNode(ReplicaView):
         self._registration = Registration(registrant)
         self._next = 0
         self._asked: dict[int, Call] = {}
+        self._has_caught_up = False
         self._inbox: list[Input] = []
 
     def add_task(self, task: WriteOperation[None, Any], period_ms: int) -> None:
@@ -137,6 +138,9 @@ class ControllerNode(ReplicaView):
                 self._drain(effects)
             if not self._inbox or effects.stopped or effects.faulted:
                 break
+        if not self._has_caught_up:
+            committed = self.replica.core.leader_high_watermark
+            self._has_caught_up = 0 <= committed <= self.replica.applied.offset
         self._register(effects)
         effects.queued_ms, writes.queued_ms = writes.queued_ms, []
         effects.wake_at_ms = done.wake_at_ms
@@ -206,7 +210,15 @@ class ControllerNode(ReplicaView):
         if config is None:
             return True
         requester = requester_of(call)
-        decision = decide_when_loaded(self.image, config, requester, operation, resource, name)
+        decision = decide_when_loaded(
+            self.image,
+            config,
+            requester,
+            operation,
+            resource,
+            name,
+            has_caught_up=self._has_caught_up,
+        )
         return self.counts.decided(requester, operation, resource, name, decision)
 
     @property

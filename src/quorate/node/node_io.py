@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from quorate.base.ids import LeaderAndEpoch
 from quorate.node.audit import AuditEntry
+from quorate.node.long_texts import shorten_error_messages
 from quorate.node.registration import RegistrationSend
 from quorate.node.requests import Call
 from quorate.raft.ready import Send
@@ -65,6 +66,16 @@ class NodeEffects:
         """Answer the call. Where the version of the request has no field for what the response says,
         close the connection, as Kafka does."""
         try:
-            self.answers.append((call.token, call.encode(message)))
+            self.answers.append((call.token, _encoded(call, message)))
         except EncodeError as error:
             self.closed.append(Closed(call.token, f"its response cannot be encoded: {error}"))
+
+
+def _encoded(call: Call, message: Message) -> bytes:
+    """The frame of the response. Raises EncodeError."""
+    try:
+        return call.encode(message)
+    except EncodeError:
+        if not shorten_error_messages(message):
+            raise
+    return call.encode(message)

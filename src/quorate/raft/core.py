@@ -18,7 +18,13 @@ from quorate.base.ids import LeaderAndEpoch, Listeners, OffsetAndEpoch
 from quorate.base.notes import Fault
 from quorate.raft import election, following, leading, snapshots, transitions
 from quorate.raft.answers import bare_refusal, with_error
-from quorate.raft.describe import QuorumDescription, describe, disconnected_reason, known_committed
+from quorate.raft.describe import (
+    QuorumDescription,
+    describe,
+    disconnected_reason,
+    known_committed,
+    leader_high_watermark,
+)
 from quorate.raft.dispatch import handle
 from quorate.raft.inputs import (
     Event,
@@ -164,6 +170,11 @@ class RaftCore:
     def known_committed(self) -> int:
         """The greatest high watermark heard of (exclusive), the leader's too; -1 unknown."""
         return known_committed(self._state)
+
+    @property
+    def leader_high_watermark(self) -> int:
+        """That of the leader that this replica is or follows (exclusive); -1 unknown."""
+        return leader_high_watermark(self._state)
 
     @property
     def voters_of_epoch(self) -> frozenset[int]:

@@ -96,3 +96,14 @@ def known_committed(s: RaftState) -> int:
     if isinstance(role, Follower):
         return max(role.leader_high_watermark, s.high_watermark)
     return s.high_watermark
+
+
+def leader_high_watermark(s: RaftState) -> int:
+    """The high watermark of the leader that this replica is or follows (exclusive); -1 unknown.
+
+    Unlike this replica's own it is never that of a snapshot, which may be old.
+    """
+    role = s.role
+    if isinstance(role, Follower):
+        return role.leader_high_watermark
+    return role.high_watermark if isinstance(role, Leader) else -1

@@ -152,12 +152,18 @@ def decide_when_loaded(
     operation: AclOperation,
     resource: AclResource,
     name: str,
+    *,
+    has_caught_up: bool,
 ) -> Decision:
     """Decide as `decide`. But before the entries are known, only super users may ask.
 
-    Kafka: `AuthorizerNotReadyException`.
+    has_caught_up: the image has held everything committed, once since the start. CLUSTER_ACTION does
+    not wait for that: controllers that an entry names elect the leader who knows what is committed.
+
+    Source: `AuthorizerNotReadyException`, `MetadataLoader.stillNeedToCatchUp`.
     """
-    if image.features.metadata_version is not None:
+    is_known = has_caught_up or operation is AclOperation.CLUSTER_ACTION
+    if is_known and image.features.metadata_version is not None:
         return decide(image, config, requester, operation, resource, name)
     return _SUPER_USER if requester.principal in config.super_users else _NOT_READY
 
@@ -170,7 +176,7 @@ def _entries(image: Image, resource: AclResource, name: str) -> Iterator[Acl]:
     kind = int(resource)
     for pattern in (AclPattern(kind, LITERAL, name), AclPattern(kind, LITERAL, WILDCARD)):
         yield from patterns.get(pattern, _NO_ENTRIES).values()
-    for length in range(len(name), 0, -1):
+    for length in range(len(name), -1, -1):
         entries = patterns.get(AclPattern(kind, PREFIXED, name[:length]))
         if entries is not None:
             yield from entries.values()

@@ -1,0 +1,142 @@
+"""Requests of many items: a decision takes them in steps, and reads go on in between."""
+
+import pytest
+
+from node.world import World
+from quorate.controller.activation import Bootstrap
+from quorate.controller.result import PAUSE_EVERY
+from quorate.formats.records import FeatureLevelRecord, encode_record
+from quorate.wire.messages import (
+    AlterClientQuotasRequest,
+    AlterConfigsRequest,
+    AlterPartitionReassignmentsRequest,
+    AlterUserScramCredentialsRequest,
+    ApiVersionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
+)
+
+HELLO = ApiVersionsRequest(client_software_name="t", client_software_version="1")
+LEVEL = FeatureLevelRecord(name="metadata.version", feature_level=30)
+
+
+@pytest.fixture(scope="module")
+def world():
+    world = World((1,), bootstrap=Bootstrap((encode_record(LEVEL, 0),)))
+    world.run_until(lambda: world.active and world.active.image.features.metadata_version)
+    return world
+
+
+MANY = 10 * PAUSE_EVERY
+
+
+def _resource(number):
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    change = resource.AlterableConfig(name="retention.ms", config_operation=0, value="1")
+    return resource(resource_type=2, resource_name=f"unknown{number}", configs=[change])
+
+
+def _user(number):
+    entry = AlterClientQuotasRequest.EntryData
+    entity = entry.EntityData(entity_type="user", entity_name=f"user{number}")
+    op = entry.OpData(key="producer_byte_rate", value=1.0, remove=False)
+    return entry(entity=[entity], ops=[op])
+
+
+@pytest.mark.parametrize(
+    ("name", "request_"),
+    [
+        (
+            "topics",
+            DeleteTopicsRequest(
+                topics=[DeleteTopicsRequest.DeleteTopicState(name=f"t{i}") for i in range(MANY)],
+                timeout_ms=60_000,
+            ),
+        ),
+        ("configs", IncrementalAlterConfigsRequest(resources=[_resource(i) for i in range(MANY)])),
+        (
+            "configs of no kind",
+            IncrementalAlterConfigsRequest(
+                resources=[
+                    IncrementalAlterConfigsRequest.AlterConfigsResource(resource_name=str(i))
+                    for i in range(MANY)
+                ]
+            ),
+        ),
+        (
+            "all configs of no kind",
+            AlterConfigsRequest(
+                resources=[
+                    AlterConfigsRequest.AlterConfigsResource(resource_name=str(i))
+                    for i in range(MANY)
+                ]
+            ),
+        ),
+        ("quotas", AlterClientQuotasRequest(entries=[_user(i) for i in range(MANY)])),
+        (
+            "quotas of nobody",
+            AlterClientQuotasRequest(
+                entries=[AlterClientQuotasRequest.EntryData() for _ in range(MANY)]
+            ),
+        ),
+        (
+            "refused topics",
+            CreateTopicsRequest(
+                topics=[
+                    CreateTopicsRequest.CreatableTopic(
+                        name=f"t{i}", num_partitions=1, replication_factor=1
+                    )
+                    for i in range(MANY)
+                ]
+            ),
+        ),
+        (
+            "passwords",
+            AlterUserScramCredentialsRequest(
+                deletions=[
+                    AlterUserScramCredentialsRequest.ScramCredentialDeletion(name=f"u{i}")
+                    for i in range(MANY)
+                ]
+            ),
+        ),
+        (
+            "elections in topics without partitions",
+            ElectLeadersRequest(
+                election_type=0,
+                topic_partitions=[
+                    ElectLeadersRequest.TopicPartitions(topic=f"t{i}") for i in range(MANY)
+                ],
+                timeout_ms=60_000,
+            ),
+        ),
+        (
+            "reassignments in topics without partitions",
+            AlterPartitionReassignmentsRequest(
+                topics=[
+                    AlterPartitionReassignmentsRequest.ReassignableTopic(name=f"t{i}")
+                    for i in range(MANY)
+                ]
+            ),
+        ),
+        (
+            "elections",
+            ElectLeadersRequest(
+                election_type=0,
+                topic_partitions=[
+                    ElectLeadersRequest.TopicPartitions(topic="none", partitions=list(range(MANY)))
+                ],
+                timeout_ms=60_000,
+            ),
+        ),
+    ],
+)
+def test_reads_go_on_while_a_request_with_many_items_is_decided(world, name, request_):
+    """No step decides more than PAUSE_EVERY of them; a request of 1 MiB may name 45,000."""
+    got = world.call(1, request_)
+    reads = 0
+    while not got:
+        world.ask(1, HELLO)
+        reads += 1
+    assert reads >= MANY // PAUSE_EVERY, name
