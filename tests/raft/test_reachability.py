@@ -128,9 +128,9 @@ def test_a_second_wrong_endpoint_is_refused_while_the_first_is_unreachable(is_kn
     if is_known:
         probe(single, 2, 7)
         fails(single, 2)
-    told = len(warnings(single))
+    before = len(warnings(single))
     assert move(single, 3, 8) == TIMED_OUT
-    assert len(warnings(single)) == told, "somebody may answer at the new endpoint"
+    assert len(warnings(single)) == before, "somebody may answer at the new endpoint"
     for _ in range(3):
         probe(single, 3, 8)
         fails(single, 3)
