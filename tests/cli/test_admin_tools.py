@@ -315,11 +315,13 @@ def test_tokens(tool, node, tmp_path, monkeypatch):
 
 
 def test_versions_of_apis():
-    text = versions_text([ApiRange(0, 99, 100), ApiRange(3, 0, 12), ApiRange(999, 1, 1)])
+    removed = ApiRange(7, 0, 3)
+    text = versions_text([ApiRange(0, 99, 100), ApiRange(3, 0, 12), removed, ApiRange(999, 1, 1)])
     lines = [line.strip(",\t") for line in text.splitlines()]
     assert lines[1] == "Produce(0): 99 to 100 [unusable: node too new]"
     assert "Fetch(1): UNSUPPORTED" in lines
     assert "Metadata(3): 0 to 12 [usable: 12]" in lines
+    assert "ControlledShutdown(7): 0 to 3 [unusable: node too new]" in lines
     assert lines[-2:] == ["UNKNOWN(999): 1", ")"]
     assert not any("Vote(52)" in line for line in lines)
 

@@ -86,6 +86,14 @@ def test_a_reference_to_a_missing_value_is_refused(read, text, said):
     assert said in message and "server.properties, line" in message
 
 
+@pytest.mark.parametrize(
+    "reference", ["file:/a\\u0000b:key", "dir:/a\\u0000b:key", "dir:/:a\\u0000b"]
+)
+def test_a_file_with_a_nul_in_its_name_is_refused(read, reference):
+    said = refusal(read, f"{FILES}log.dirs=${{{reference}}}\n")
+    assert "no file has such a name" in said and "server.properties, line 4" in said
+
+
 def test_provider_keys_cause_no_warning(tmp_path, monkeypatch):
     monkeypatch.setenv("ROOT", "/srv/kafka")
     path = tmp_path / "server.properties"

@@ -14,6 +14,8 @@ from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
 from quorate.embed import Member, MemberStoppedError, create, first_start
 from quorate.embed.first_start import is_unconfirmed
+from quorate.raft.inputs import SendFailure
+from quorate.wire.messages import DescribeClusterResponse
 from server.hosts import name_of, silent_host
 
 QUICK = {
@@ -161,7 +163,9 @@ def test_a_lone_founder_whose_contacts_are_all_away_does_not_start(tmp_path):
         places, members = await grown(tmp_path, (1, 2))
         for member in members.values():
             await member.stop(0)
-        with pytest.raises(QuorateError, match=f"no contact answers .*{places[2]}"):
+        with pytest.raises(
+            QuorateError, match=f"no contact can say (?s:.)*{places[2]}: there is no"
+        ):
             await found_alone_anew(tmp_path, places, (places[1], places[2]))
 
     run(scenario)
@@ -239,7 +243,7 @@ def test_a_contact_that_is_the_founder_itself_does_not_stop_it(tmp_path, host):
     run(scenario)
 
 
-def test_contacts_that_know_nothing_are_no_answer(tmp_path):
+def test_a_lone_founder_hears_what_each_contact_answered(tmp_path):
     """A closed port, a member of another cluster, and a joiner that knows no member."""
 
     async def scenario():
@@ -250,13 +254,49 @@ def test_contacts_that_know_nothing_are_no_answer(tmp_path):
         foreign = await Member.start(tmp_path / "9", Journal(), other, settings=QUICK)
         joiner = await Member.start(tmp_path / "4", Journal(), waiting, contacts=(own,))
         await until(lambda: foreign.leads)
-        for contacts in ((closed, other), (waiting,), (own, closed, other, waiting)):
-            named = ", ".join(f"contact {each}" for each in contacts if each != own)
-            with pytest.raises(QuorateError, match=rf"no contact answers .*\({named}\)"):
+        said = {
+            closed: "there is no connection to it, or it closed it; start it",
+            other: f"it belongs to another cluster, {foreign.node.cluster_id}, and this one is "
+            f"{joiner.node.cluster_id}; correct its address",
+            waiting: "it knows no member yet; name one that has been in the cluster",
+        }
+        for contacts in ((closed,), (other,), (waiting,), (own, closed, other, waiting)):
+            with pytest.raises(QuorateError) as refused:
                 await Member.start(tmp_path / "1", Journal(), own, contacts=contacts)
+            first, *each, last = str(refused.value).splitlines()
+            assert first.startswith("Founder 1 is alone, and no contact can say")
+            assert each == [f"  contact {at}: {said[at]}" for at in contacts if at != own]
+            assert last == "If the cluster is new, leave out the contacts"
         for member in (joiner, foreign):
             await member.stop()
 
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (SendFailure.TIMED_OUT, "it did not answer in time; start it, or let packets"),
+        (SendFailure.UNSUPPORTED_VERSION, "it does not know DescribeCluster; correct its address"),
+        (
+            DescribeClusterResponse(error_code=114, error_message="not a controller"),
+            "it refuses to answer: error 114, not a controller; correct its address, or allow",
+        ),
+        (DescribeClusterResponse(error_code=31), "error 31, without a text; "),
+    ],
+)
+def test_other_answers_of_a_contact_have_their_text(tmp_path, monkeypatch, answer, said):
+    async def scenario():
+        own, contact = free_address(), free_address()
+        create(tmp_path / "1", 1, "grown", {1: own})
+        with pytest.raises(QuorateError) as refused:
+            await Member.start(tmp_path / "1", Journal(), own, contacts=(contact,))
+        assert f"  contact {contact}: " in str(refused.value) and said in str(refused.value)
+
+    async def answered(*_):
+        return answer
+
+    monkeypatch.setattr(first_start, "_ask", answered)
     run(scenario)
 
 
@@ -350,6 +390,6 @@ def test_an_unresponsive_address_of_a_founder_does_not_block_the_others(tmp_path
             with silent_host(port) as silent:
                 monkeypatch.setattr(socket, "getaddrinfo", name_of(silent, "127.0.0.1"))
                 reported = await first_start._ask(Address("several.test", port))
-        assert reported is not None
+        assert isinstance(reported, DescribeClusterResponse)
 
     run(scenario)

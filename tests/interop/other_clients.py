@@ -34,6 +34,7 @@ BROKERS = {
     "offsets.topic.num.partitions": 4,
     "transaction.state.log.num.partitions": 5,
     "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 1000,
 }
 BROKER_IDS = (11, 12, 13)
 TIMEOUT_S = 300

@@ -321,9 +321,12 @@ def test_cluster(both, quorum):
         assert agree(both, "cluster", "cluster-id", through=through).startswith("Cluster ID: ")
         agree(both, "cluster", "list-endpoints", through=through)
         agree(both, "cluster", "api-versions", through=through, release=KAFKA_4_4)
-    agree(both, "cluster", "list-endpoints", "--include-fenced-brokers")
     agree(both, "cluster", "unregister-controller", "--id", "9", release=KAFKA_4_4)
     refused(both, "cluster", "unregister", "--id", "99")
+
+
+def test_fenced_brokers_are_listed(both):
+    agree(both, "cluster", "list-endpoints", "--include-fenced-brokers")
 
 
 def test_leader_election(both, tmp_path):

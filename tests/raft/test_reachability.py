@@ -72,6 +72,10 @@ def answers(single: Single, voter_id: int, error: ErrorCode = ErrorCode.NONE) ->
     return [note for note in ready.notes if isinstance(note, Warn)]
 
 
+def warnings(single: Single) -> list[str]:
+    return [note for note in single.notes if isinstance(note, Warn)]
+
+
 def reachable() -> Single:
     """The leader whose voters 2 and 3 fetch, and answered at their endpoints."""
     single = committed()
@@ -124,16 +128,18 @@ def test_a_second_wrong_endpoint_is_refused_while_the_first_is_unreachable(is_kn
     if is_known:
         probe(single, 2, 7)
         fails(single, 2)
+    before = len(warnings(single))
     assert move(single, 3, 8) == TIMED_OUT
-    warnings = [note for note in single.notes if isinstance(note, Warn)]
-    assert (
-        "the endpoint moved:8 of voter 3-" in warnings[-1] and "moved:7 of voter 2" in warnings[-1]
-    )
+    assert len(warnings(single)) == before, "somebody may answer at the new endpoint"
     for _ in range(3):
         probe(single, 3, 8)
         fails(single, 3)
         fails(single, 2)
         assert move(single, 3, 8) == TIMED_OUT
+    [warning] = [text for text in warnings(single) if "is not written" in text]
+    assert "the endpoint moved:8 of voter 3-" in warning
+    assert "nobody answers at moved:8, " in warning and "at moved:7 of voter 2" in warning
+    assert ("advertised.listeners of voter 3 and voter 2," in warning) is is_known
     assert not_none(single.core.voters.voters)[2].listeners != place(8)
     # the first is corrected, and answers: the second is written
     assert move(single, 2, 9) == ErrorCode.NONE
@@ -246,6 +252,41 @@ def test_a_voter_that_does_not_fetch_is_down_and_not_warned_of():
         if (send := single.sent(BeginQuorumEpochRequest, 3)) is not None:
             notes = single.step(SendFailed(send.correlation, SendFailure.DISCONNECTED)).notes
             assert not any(isinstance(note, Warn) for note in notes)
+
+
+def test_a_voter_that_is_down_is_no_reason_to_warn_of_another_one_that_moves():
+    """Its endpoint is right: the move waits until somebody answers at the new one."""
+    single = committed()
+    fails(single, 3)
+    answers(single, 2)
+    assert move_alone(single, 2, 7) == TIMED_OUT
+    answers(single, 2)
+    assert move_alone(single, 2, 7) == ErrorCode.NONE
+    assert warnings(single) == []
+
+
+def test_the_advice_names_no_voter_that_is_merely_down():
+    single = committed()
+    fails(single, 3)
+    answers(single, 2)
+    assert move_alone(single, 2, 7) == TIMED_OUT
+    fails(single, 2)
+    assert move_alone(single, 2, 7) == TIMED_OUT
+    [warning] = warnings(single)
+    assert "nobody answers at moved:7, nor at " in warning
+    assert "of voter 3, which does not fetch: it is down or cut off" in warning
+    assert "Correct advertised.listeners of voter 2, and restart" in warning
+
+
+def move_alone(single: Single, voter_id: int, port: int) -> ErrorCode:
+    """The voter reports its new endpoint while only it fetches; one request goes there."""
+    answer = single.ask(update(voter=key(voter_id), listeners=place(port)))
+    assert answer is not None
+    for _ in range(4):
+        single.wait(700)
+        end = single.core.log_end.offset
+        single.ask(fetch(end, EPOCH + 1, max_wait_ms=0, replica=key(voter_id)))
+    return answer.error
 
 
 def test_a_failure_of_the_old_endpoint_does_not_count_for_the_new_one():

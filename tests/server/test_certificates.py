@@ -137,6 +137,44 @@ def test_the_dynamic_configs_of_the_node_name_other_stores(config, tmp_path, cap
     assert {state.fault for state in security.certificates().values()} == {None}
 
 
+def test_a_key_store_of_a_dynamic_config_that_others_can_read_is_warned_of(
+    config, tmp_path, caplog
+):
+    security, loop = NodeSecurity(config), Loop()
+    place = "listener.name.controller.ssl.keystore.location"
+    dynamic: dict[str, Any] = {}
+    security.watch(as_any(loop), lambda: dynamic)
+    for name, mode in (("closed", 0o600), ("open", 0o640), ("broken", 0o604)):
+        write_key(path := tmp_path / f"{name}.pem", HOST)
+        if name == "broken":
+            path.write_text("broken")
+        path.chmod(mode)
+        dynamic = {place: str(path)}
+        for _ in range(2):
+            loop.pass_to_next()
+    warnings = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert [text.partition(":")[0] for text in warnings] == [
+        f"{tmp_path / name}.pem holds the private key of {place}, and {who} can read it (mode {mode})"
+        for name, who, mode in (("open", "its group", "0640"), ("broken", "everybody", "0604"))
+    ]
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"], ids=["NUL", "half a surrogate pair"])
+def test_a_dynamic_config_with_a_name_that_no_file_has_keeps_the_old_stores(config, name):
+    """Any client with ALTER_CONFIGS can set it."""
+    security, loop = NodeSecurity(config), Loop()
+    keys = [
+        f"listener.name.controller.ssl.{store}.location" for store in ("keystore", "truststore")
+    ]
+    dynamic: dict[str, Any] = {}
+    security.watch(as_any(loop), lambda: dynamic)
+    for key in keys:
+        dynamic = {key: name}
+        loop.pass_to_next()
+        faults = [state.fault for state in security.certificates().values() if state.fault]
+        assert faults and all("no file has such a name" in fault for fault in faults)
+
+
 def test_a_certificate_that_expires_soon_is_logged_daily(config, caplog):
     now = days_left(NodeSecurity(config).certificates()[LISTENER])
 

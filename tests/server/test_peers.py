@@ -600,28 +600,83 @@ def test_a_garbage_response_closes_the_connection():
     asyncio.run(run())
 
 
+class NoNode(Other):
+    """A port that accepts and closes; `served` connections at first, then it refuses."""
+
+    def __init__(self, answer=b"", served=1000):
+        super().__init__()
+        self.greeting, self.served = answer, served
+
+    async def serve(self, reader, writer):
+        self.connections += 1
+        if self.connections >= self.served:
+            self.server.close()
+        writer.write(self.greeting)
+        writer.close()
+
+
+async def ask_for_a_second(asker):
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(1):
+            while True:
+                asker.ask()
+                assert await asker.outcome() is SendFailure.DISCONNECTED
+
+
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b""])
 def test_an_address_without_a_node_is_retried_with_backoff_and_rarely_logged(answer, caplog):
-    class NoNode(Other):
-        async def serve(self, reader, writer):
-            self.connections += 1
-            writer.write(answer)
-            writer.close()
-
     async def run():
-        async with NoNode() as other:
+        async with NoNode(answer) as other:
             asker = Asker(other.address)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(1):
-                    while True:
-                        asker.ask()
-                        assert await asker.outcome() is SendFailure.DISCONNECTED
+            await ask_for_a_second(asker)
             assert 3 <= other.connections <= 7
             asker.peer.close()
 
     with caplog.at_level(logging.WARNING, "quorate"):
         asyncio.run(run())
     assert len(caplog.records) == (3 if answer else 1)
+    assert ("compare the security protocols" in caplog.text.lower()) is (not answer)
+
+
+@pytest.mark.parametrize("served", [1, 3])
+def test_a_node_that_stops_is_no_reason_to_compare_the_security_protocols(served, caplog):
+    """It accepts some connections more, and closes them unanswered."""
+
+    async def run():
+        async with NoNode(served=served) as other:
+            asker = Asker(other.address)
+            async with asyncio.timeout(5):
+                while "Connection refused" not in caplog.text:
+                    asker.ask()
+                    assert await asker.outcome() is SendFailure.DISCONNECTED
+            asker.peer.close()
+
+    with caplog.at_level(logging.WARNING, "quorate"):
+        asyncio.run(run())
+    [record] = caplog.records
+    assert record.getMessage().endswith(": Connection refused")
+
+
+def test_a_node_that_is_back_with_another_protocol_is_logged_though_it_was_down(caplog):
+    async def run():
+        unreachable: set[Any] = set()
+        async with Other() as other:
+            address = other.address
+        asker = Asker(address, unreachable)
+        asker.ask()
+        assert await asker.outcome() is SendFailure.DISCONNECTED
+        other = NoNode()
+        other.port = address.port
+        async with other:
+            async with asyncio.timeout(5):
+                while "security protocols" not in caplog.text:
+                    asker.ask()
+                    assert await asker.outcome() is SendFailure.DISCONNECTED
+            asker.peer.close()
+
+    with caplog.at_level(logging.WARNING, "quorate"):
+        asyncio.run(run())
+    assert len(caplog.records) == 2
 
 
 def test_closing_fails_pending_requests():

@@ -32,7 +32,7 @@ from quorate.spark.audit.replicas import find_replicas
 from quorate.spark.decode.columns import COLUMNS, COMMENTS
 from quorate.spark.decode.typed import source_type
 from quorate.spark.files.archives import FileReaders, archive_members
-from quorate.spark.files.paths import SourceError, list_files
+from quorate.spark.files.paths import SourceError, expand, list_files
 from quorate.spark.source.options import parse_options
 from quorate.spark.source.plan import ReadPartition, partitions
 from quorate.spark.source.read import read_partition
@@ -876,3 +876,13 @@ def test_control_batches_are_found_among_the_others():
     rows = read(DATA / "a-first/node1", columns="offset,is_control,type")
     assert found == [row for row in rows if row["is_control"]]
     assert {"LeaderChange", "KRaftVoters", "SnapshotFooter"} <= {row["type"] for row in found}
+
+
+@pytest.mark.parametrize(
+    "path", ["/tmp/a\0b", "/tmp/a\0*", "file:///tmp/a\0b", "/tmp/\udcff", "s3://b/\0"]
+)
+def test_what_no_path_may_hold_is_refused(path):
+    for look in (list_files, expand):
+        with pytest.raises(SourceError, match="a NUL or no UTF-8 text") as refused:
+            look(path)
+        assert str(refused.value).isprintable()

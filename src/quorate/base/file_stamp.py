@@ -13,6 +13,6 @@ def file_stamp(path: str | Path) -> FileStamp | None:
     """The stamp of the file now; None: it is not there or cannot be looked at."""
     try:
         found = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino

@@ -6,12 +6,13 @@ modules.
 
 from __future__ import annotations
 
+import codecs
 import gc
 import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TextIO
 
 if TYPE_CHECKING:
     import click
@@ -20,6 +21,7 @@ INTERRUPTED: Final = 130
 USAGE: Final = 1
 """Kafka's tools exit with 1 after a usage error; click would exit with 2."""
 DEFECT: Final = 70
+_ASCII: Final = "quorate_ascii"
 _COLLECT_EVERY: Final = 20_000
 """New objects between two runs of the garbage collector; Python's default is 700."""
 
@@ -131,7 +133,7 @@ def run(arguments: Sequence[str]) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # The reader has exited (`| head`). Replace stdout, or the final flush would fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard(sys.stdout)
         return 0
     except Exception as error:
         return _explain(error, TOOLS[name].refused if name in TOOLS else 1)
@@ -243,11 +245,63 @@ def _reopen_closed_streams() -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - open until the exit
 
 
+def _discard(stream: TextIO) -> None:
+    """Let the stream lose what it has and gets: its reader has gone."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)
+
+
+class _LastingStderr(io.TextIOWrapper):
+    """Messages that cannot be written end no command (`2>&1 | head`), and its exit code stays."""
+
+    def write(self, text: str, /) -> int:
+        try:
+            return super().write(text)
+        except OSError as error:
+            return self._lost(error, len(text))
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError as error:
+            self._lost(error, 0)
+
+    def _lost(self, error: OSError, size: int) -> int:
+        if isinstance(error, BrokenPipeError):
+            _discard(self)
+        return size
+
+
+def _keep_stderr() -> None:
+    """Replace stderr by one that outlives its reader."""
+    old = sys.stderr
+    if isinstance(old, io.TextIOWrapper):
+        encoding, errors = _not_ascii(old.encoding), old.errors
+        sys.stderr = _LastingStderr(old.detach(), encoding, errors, line_buffering=True)
+
+
 def _print_any_text() -> None:
     """Let stdout print escapes for what the locale's encoding does not have, instead of failing."""
     encoding = sys.stdout.encoding.lower().replace("-", "")
     if encoding != "utf8" and isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+        sys.stdout.reconfigure(encoding=_not_ascii(sys.stdout.encoding), errors="backslashreplace")
+
+
+def _not_ascii(encoding: str) -> str:
+    """The encoding; for ASCII the same under another name, as click writes UTF-8 in its place."""
+    found = codecs.lookup(encoding)
+    if found.name != "ascii":
+        return encoding
+    same = codecs.CodecInfo(
+        found.encode,
+        found.decode,
+        incrementalencoder=found.incrementalencoder,
+        incrementaldecoder=found.incrementaldecoder,
+        name=_ASCII,
+    )
+    codecs.register(lambda name: same if name == _ASCII else None)
+    return _ASCII
 
 
 def main() -> NoReturn:
@@ -256,12 +310,13 @@ def main() -> NoReturn:
     # so collect less often; `os._exit` skips the teardown of all modules.
     gc.set_threshold(_COLLECT_EVERY)
     _reopen_closed_streams()
+    _keep_stderr()
     _print_any_text()
     code = run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except BrokenPipeError:
+        except OSError:  # a closed pipe; or a full disk, which `run` has reported
             continue
     os._exit(code)
 

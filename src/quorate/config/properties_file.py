@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from quorate.base.file_errors import why
+from quorate.config.paths import check_paths
 from quorate.config.providers import PROVIDERS, resolved
 from quorate.config.secret_files import open_secrets
 from quorate.config.settings import ConfigError, Settings, parse_properties
@@ -18,8 +20,8 @@ def read_settings(path: Path | str, overrides: Sequence[str] = ()) -> Settings:
     source = str(path)
     try:
         data = Path(path).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"Cannot read {source}: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"Cannot read {source}: {why(error)}") from None
     found = parse_properties(data, source)
     in_file = {key: one.value for key, one in found.items()}
     values = dict(in_file)
@@ -34,5 +36,6 @@ def read_settings(path: Path | str, overrides: Sequence[str] = ()) -> Settings:
     if PROVIDERS in values:
         values = resolved(values, places)
     settings = Settings(values, places, source)
+    check_paths(settings)
     settings.notes += open_secrets(in_file, values, source)
     return settings

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NoReturn
 
+from quorate.base.file_errors import why
 from quorate.config.settings import ConfigError, parse_properties
 from quorate.config_definitions.java_text import COMMA
 
@@ -101,8 +102,8 @@ def _from_file(path: str, key: str, params: Params) -> str | None:
     _check_allowed(path, params)
     try:
         data = Path(path).read_bytes()
-    except OSError as error:
-        _refuse(f"Could not read properties from file {path}: {error.strerror}")
+    except (OSError, ValueError) as error:
+        _refuse(f"Could not read properties from file {path}: {why(error)}")
     found = parse_properties(data, path).get(key)
     return None if found is None else found.value
 
@@ -116,8 +117,8 @@ def _from_directory(path: str, key: str, params: Params) -> str | None:
         return Path(path, key).read_text("utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, UnicodeDecodeError) as error:
-        _refuse(f"Could not read file {path}/{key}: {error}")
+    except (OSError, ValueError) as error:
+        _refuse(f"Could not read file {path}/{key}: {why(error)}")
 
 
 def _check_allowed(path: str, params: Params) -> None:

@@ -11,7 +11,7 @@ from quorate.base.file_url import path_of
 from quorate.config.monitoring_settings import CREDENTIALS_FILE
 from quorate.config.providers import files_of
 
-_KEY_STORE: Final = "ssl.keystore.location"
+KEY_STORE: Final = "ssl.keystore.location"
 _TOKEN_URL: Final = "sasl.oauthbearer.token.endpoint.url"  # noqa: S105 - a key
 _SECRETS: Final = (
     "ssl.keystore.key",
@@ -47,7 +47,7 @@ def _files(raw: Mapping[str, str], values: Mapping[str, str], source: str) -> di
     found |= {
         path: f"the private key of {key}"
         for key, path in values.items()
-        if path and _is(key, _KEY_STORE)
+        if path and _is(key, KEY_STORE)
     }
     if users := values.get(CREDENTIALS_FILE):
         found[users] = f"the passwords of {CREDENTIALS_FILE}"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -41,6 +41,12 @@ UNCONFIRMED: Final = (1, 1)
 Every voter corrects its entry (KIP-853): a leader at once, a follower with UpdateRaftVoter within one or
 two fetch timeouts.
 """
+_SILENCE: Final[Mapping[SendFailure, tuple[str, str]]] = {
+    SendFailure.DISCONNECTED: ("there is no connection to it, or it closed it", "start it"),
+    SendFailure.TIMED_OUT: ("it did not answer in time", "start it, or let packets through to it"),
+    SendFailure.UNSUPPORTED_VERSION: ("it does not know DescribeCluster", "correct its address"),
+}
+"""What became of the question without an answer, and what to do."""
 _FIRST_EPOCHS: Final = 1 << 20
 _PATIENCE_S: Final = 2.0
 _KEY: Final = 60
@@ -65,8 +71,8 @@ async def checked_first_start(
        of the living quorum only by them. A contact that is this member itself is not asked.
     3. One that lists this member as confirmed proves that it ran before. One that does not list it, or
        has its address under another id, proves that a quorum of this name lives without it.
-    4. Those that do not answer, members of other clusters, and those that know no member at all, prove
-       nothing; they are logged.
+    4. Those that do not answer or refuse to, members of other clusters, and those that know no member
+       at all, prove nothing; they are logged.
     5. A lone founder has contacts because others have joined it. Where none of them proves anything,
        it may have been founded before, and nobody can say.
 
@@ -81,25 +87,25 @@ async def checked_first_start(
         known[address] = f"member {voter.key.id} at {address}"
     heard = await asyncio.gather(*(_hear(address, own, security) for address in known))
     asked = [
-        (who, answer if _is_heard(answer, config.cluster_id) else None)
+        (who, answer)
         for who, (is_own, answer) in zip(known.values(), heard, strict=True)
         if not is_own
     ]
-    silent = [who for who, answer in asked if answer is None]
-    if silent and not others and len(silent) == len(asked):
-        raise QuorateError(
-            f"Founder {config.node_id} is alone, and no contact answers whether it has run before "
-            f"({', '.join(silent)}): start one of them first; or leave out the contacts, if "
-            "the cluster is new"
-        )
+    useless = {
+        who: problem
+        for who, answer in asked
+        if (problem := _useless(answer, config.cluster_id)) is not None
+    }
+    if useless and not others and len(useless) == len(asked):
+        raise QuorateError(_nobody_can_say(config.node_id, useless))
     for who, answer in asked:
-        if answer is not None:
+        if who not in useless and not isinstance(answer, SendFailure):
             await _check_description(config.node_id, own, who, answer)
-    if silent:
+    if useless:
         LOG.info(
-            "First start of founder %d: %s did not answer whether it has run before",
+            "First start of founder %d: nobody says whether it has run before at %s",
             config.node_id,
-            ", ".join(silent),
+            "; ".join(f"{who} ({what})" for who, (what, _) in useless.items()),
         )
     if others:
         return recovered
@@ -144,22 +150,42 @@ async def _check_description(
     )
 
 
-def _is_heard(answer: DescribeClusterResponse | None, cluster_id: str) -> bool:
-    """Whether the answer is of this cluster, and of one that knows its members."""
-    return answer is not None and answer.cluster_id == cluster_id and bool(answer.brokers)
+def _useless(
+    answer: DescribeClusterResponse | SendFailure, cluster_id: str
+) -> tuple[str, str] | None:
+    """What was answered and what to do about it, where the answer does not say who is a member."""
+    if isinstance(answer, SendFailure):
+        return _SILENCE[answer]
+    if answer.error_code:
+        error = f"error {answer.error_code}, {answer.error_message or 'without a text'}"
+        return f"it refuses to answer: {error}", "correct its address, or allow this member to ask"
+    if answer.cluster_id != cluster_id:
+        other = f"it belongs to another cluster, {answer.cluster_id}, and this one is {cluster_id}"
+        return other, "correct its address"
+    if not answer.brokers:
+        return "it knows no member yet", "name one that has been in the cluster"
+    return None
+
+
+def _nobody_can_say(node_id: int, useless: Mapping[str, tuple[str, str]]) -> str:
+    each = "".join(f"\n  {who}: {what}; {advice}" for who, (what, advice) in useless.items())
+    return (
+        f"Founder {node_id} is alone, and no contact can say whether it has run before:{each}\n"
+        "If the cluster is new, leave out the contacts"
+    )
 
 
 async def _hear(
     address: Address, own: OwnEndpoints, security: PeerSecurity
-) -> tuple[bool, DescribeClusterResponse | None]:
+) -> tuple[bool, DescribeClusterResponse | SendFailure]:
     """Whether the address is this member's own, and if it is not, what is answered there."""
 
-    async def hear() -> tuple[bool, DescribeClusterResponse | None]:
+    async def hear() -> tuple[bool, DescribeClusterResponse | SendFailure]:
         if await own.include(address):
-            return True, None
+            return True, SendFailure.DISCONNECTED
         return False, await _ask(address, security)
 
-    return await _within_patience(hear(), (False, None))
+    return await _within_patience(hear(), (False, SendFailure.TIMED_OUT))
 
 
 async def _within_patience(work: Awaitable[T], otherwise: T) -> T:
@@ -172,19 +198,20 @@ async def _within_patience(work: Awaitable[T], otherwise: T) -> T:
 
 async def _ask(
     address: Address, security: PeerSecurity = OPEN_PEER
-) -> DescribeClusterResponse | None:
-    """Send DescribeCluster to a founder; returns None without a valid response."""
+) -> DescribeClusterResponse | SendFailure:
+    """Send DescribeCluster to a founder; or why there is no valid response."""
     loop = asyncio.get_running_loop()
-    answer: asyncio.Future[DescribeClusterResponse | None] = loop.create_future()
+    answer: asyncio.Future[DescribeClusterResponse | SendFailure] = loop.create_future()
 
     def answered(message: Message) -> None:
         if not answer.done():  # unreached: a request has one outcome
             # unreached: the codec of the request decodes the response
-            answer.set_result(message if isinstance(message, DescribeClusterResponse) else None)
+            valid = message if isinstance(message, DescribeClusterResponse) else None
+            answer.set_result(valid or SendFailure.UNSUPPORTED_VERSION)
 
     def failed(failure: SendFailure) -> None:
         if not answer.done():  # unreached: a request has one outcome
-            answer.set_result(None)
+            answer.set_result(failure)
 
     def build(version: int) -> Message:
         return DescribeClusterRequest(endpoint_type=CONTROLLERS, include_fenced_brokers=version > 1)

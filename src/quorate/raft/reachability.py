@@ -7,7 +7,8 @@ on fetching, so nothing fails until the leader does. Then no candidate can ask t
    a node answers. A failure is a warning.
 2. While no node answers at the endpoint of one voter, another voter's new endpoint is written only
    after a node has answered there. Until then its UpdateRaftVoter gets REQUEST_TIMED_OUT, which is
-   retriable: the voter asks again in the next fetch timeout.
+   retriable: the voter asks again in the next fetch timeout. A request to the new endpoint that
+   fails is a warning.
 
 A new leader sends BeginQuorumEpoch to every voter until a node answers there, so it knows it too.
 """
@@ -45,14 +46,32 @@ def move_is_refused(s: RaftState, role: Leader, before: Voter, after: Voter) -> 
     if probe is None or probe.address != new:
         role.probes[key.id] = probe = EndpointProbe(new, True)
     probe.until_ms = s.now + HELD_FETCH_TIMEOUTS * s.config.fetch_timeout_ms
-    places = ", ".join(f"{role.probes[each].address} of voter {each}" for each in silent)
-    s.warn_sparingly(
-        f"refused endpoint of {key}",
-        f"the endpoint {new} of voter {key} is not written before somebody answers there: nobody "
-        f"answers at {places} either, and a quorum without reachable voters cannot elect a leader. "
-        "Correct advertised.listeners of these nodes and restart them one by one",
-    )
+    if probe.failed_ms is not None:
+        s.warn_sparingly(f"refused endpoint of {key}", _refusal(s, role, key, new, silent))
     return True
+
+
+def _refusal(s: RaftState, role: Leader, key: ReplicaKey, new: Address, silent: list[int]) -> str:
+    """Why the endpoint is not written, after a request to it has failed."""
+    wrong, reasons = [f"voter {key.id}"], [f"nobody answers at {new}"]
+    for voter_id in silent:
+        probe = role.probes[voter_id]
+        place = f"at {probe.address} of voter {voter_id}"
+        fetched_ms = role.progress.voters[voter_id].last_fetch_ms
+        if probe.failed_ms is None:
+            reasons.append(f"nobody has answered yet {place}")
+        elif fetched_ms > probe.failed_ms:
+            reasons.append(f"nor {place}, which is up")
+            wrong.append(f"voter {voter_id}")
+        elif s.now - max(fetched_ms, probe.failed_ms) >= s.config.fetch_timeout_ms:
+            reasons.append(f"nor {place}, which does not fetch: it is down or cut off")
+        else:
+            reasons.append(f"nor {place}")
+    return (
+        f"the endpoint {new} of voter {key} is not written before somebody answers there: "
+        f"{', '.join(reasons)}. A quorum without reachable voters cannot elect a leader. Correct "
+        f"advertised.listeners of {' and '.join(wrong)}, and restart one node at a time"
+    )
 
 
 def _is_silent(s: RaftState, role: Leader, voter_id: int, moving_id: int) -> bool:

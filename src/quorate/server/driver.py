@@ -129,7 +129,7 @@ class Driver:
         self._next = 0
         self._slots: dict[int, ResponseSlot] = {}
         self._peers: dict[tuple[int, str], Peer] = {}
-        self._unreachable: set[Address] = set()
+        self._unreachable: set[tuple[Address, bool]] = set()
         self._sweep: asyncio.TimerHandle | None = None
         self._stopped = False
         listeners = node.replica.config.listeners

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.config.monitoring_settings import CREDENTIALS_FILE, METRICS_PREFIX
 from quorate.config.node_config import NodeConfig
+from quorate.config.secret_files import KEY_STORE, open_secrets
 from quorate.config.security_settings import (
     MAPPING_RULES,
     TLS_PROTOCOLS,
@@ -172,13 +173,16 @@ class NodeSecurity:
 
     def _poll(self, loop: asyncio.AbstractEventLoop) -> None:
         configs = self._dynamic()
+        open_files: dict[str, None] = {}
         for what, one in self._certificates.items():
             listener = self._listener_of.get(what)  # the HTTP listener has no dynamic configs
             if listener is None:
                 changed = one.poll()
             else:
-                stores = dynamic_stores(configs, listener)
-                changed = one.poll({**self._values(listener), **stores})
+                values = {**self._values(listener), **dynamic_stores(configs, listener)}
+                changed = one.poll(values)
+                if changed is not None:
+                    open_files |= dict.fromkeys(_open_key_store(values, listener))
             if changed is True:
                 LOG.info("Read the changed certificates of %s", what)
             elif changed is False:
@@ -187,10 +191,18 @@ class NodeSecurity:
                     what,
                     one.fault,
                 )
+        for warning in open_files:
+            LOG.warning("%s", warning)
         if loop.time() >= self._warn_at_s:
             self._warn_at_s += _WARN_EVERY_S
             self._warn()
         self._timer = loop.call_later(POLL_S, self._poll, loop)
+
+
+def _open_key_store(values: Mapping[str, str], listener: str) -> Iterator[str]:
+    """A warning of a key store that others can read; `read_settings` warns of the file's own keys."""
+    path = values.get(KEY_STORE, "")
+    return open_secrets({}, {listener_prefix(listener) + KEY_STORE: path}, "")
 
 
 def _pages(config: NodeConfig) -> PageSecurity:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from quorate.base.errors import QuorateError
+from quorate.base.file_errors import why
 from quorate.base.file_stamp import file_stamp
 from quorate.config.monitoring_settings import CREDENTIALS_FILE, PagesSettings
 from quorate.security.principal import ANONYMOUS
@@ -96,10 +97,8 @@ class _Users:
     def _read(self) -> Mapping[str, bytes]:
         try:
             lines = self._path.read_text("utf-8").splitlines()
-        except OSError as error:
-            raise self._error(error.strerror or str(error)) from None
-        except UnicodeDecodeError:
-            raise self._error("it is not UTF-8") from None
+        except (OSError, ValueError) as error:
+            raise self._error(why(error)) from None
         known = {}
         for number, line in enumerate(lines, 1):
             if not line.strip() or line.startswith("#"):

@@ -28,9 +28,12 @@ _MAX_UNREACHABLE: Final = 1_000
 _NO_ADDRESS: Final = (ValueError, OverflowError)
 """What an invalid host name or port raises, e.g. a name with a NUL or without an IDNA encoding."""
 
+_EARLY_CLOSES: Final = 5
+"""A node that is stopping closes fewer connections early before its port refuses them."""
 _CLOSED_EARLY: Final = (
-    "it closed the connection before its first response: compare the security protocols of both nodes "
-    "in listener.security.protocol.map"
+    f"it accepted {_EARLY_CLOSES} connections and closed each before its first response. Compare the "
+    "security protocols of both nodes in listener.security.protocol.map. A proxy whose server is down "
+    "does the same"
 )
 
 
@@ -48,10 +51,14 @@ class Peer:
         client_id: str,
         on_lost: Callable[[], None],
         log: RateLimitedLog,
-        unreachable: set[Address],
+        unreachable: set[tuple[Address, bool]],
         connect_timeout_s: float = 10.0,
     ) -> None:
-        """Begin unconnected. `unreachable`: addresses already logged, shared by all peers of a node."""
+        """Begin unconnected.
+
+        `unreachable`: addresses already logged, shared by all peers of a node; True where it was logged
+        that connections are closed early.
+        """
         self.address = address
         self._log = log
         self.security: PeerSecurity = OPEN_PEER
@@ -72,6 +79,8 @@ class Peer:
         """A connection became ready since the last refusal."""
         self._probing = False
         """A connection that had carried responses broke: find out whether the process ended."""
+        self._early_closes = 0
+        """Connections in a row that the peer accepted and closed before its first response."""
         self._closed = False
         self._asked_at = loop.time()
 
@@ -163,8 +172,10 @@ class Peer:
         assert self._link is not None
         # A completed handshake shows that the process lives: stop probing.
         self._was_ready, self._probing, self._backoff_s = True, False, 0.0
-        if self.address in self._unreachable:
-            self._unreachable.remove(self.address)
+        self._early_closes = 0
+        logged = {(self.address, False), (self.address, True)} & self._unreachable
+        if logged:
+            self._unreachable.difference_update(logged)
             text = f"Connected to {self}"
             self._log.log(logging.INFO, text, text)
         waiting, self._queue = self._queue, []
@@ -176,7 +187,9 @@ class Peer:
         link = self._link
         was_ready = link is not None and link.is_ready
         if by_peer and not was_ready:
-            self._log_unreachable(f"Cannot connect to {self}: {_CLOSED_EARLY}")
+            self._early_closes += 1
+            if self._early_closes == _EARLY_CLOSES:
+                self._log_unreachable(f"Cannot connect to {self}: {_CLOSED_EARLY}", is_early=True)
         may_be_dead = by_peer and link is not None and link.has_answered
         self._drop()
         if self._closed or self._is_busy:
@@ -194,6 +207,7 @@ class Peer:
     def _refused(self, error: Exception) -> None:
         """Connecting failed; retry after the backoff if there is something to send."""
         self._log_unreachable(f"Cannot connect to {self}{self._reason(error)}")
+        self._early_closes = 0
         # Report the loss once: `_was_ready` is set again only by the next completed handshake.
         lost, self._was_ready, self._probing = self._was_ready, False, False
         self._drop()
@@ -210,14 +224,17 @@ class Peer:
             return f": {os.strerror(error.errno)}"
         return f": no connection within {self._connect_timeout_s:g} s"
 
-    def _log_unreachable(self, text: str) -> None:
-        """Log that the address is unreachable: once until the next connection is ready."""
-        if self.address not in self._unreachable:
-            if (
-                len(self._unreachable) >= _MAX_UNREACHABLE
-            ):  # bounded: AddRaftVoter may name any address
+    def _log_unreachable(self, text: str, *, is_early: bool = False) -> None:
+        """Log that the address is unreachable: once until the next connection is ready.
+
+        A peer that was down and then closes connections early (`is_early`) is logged for both.
+        """
+        found = self.address, is_early
+        if found not in self._unreachable:
+            # bounded: AddRaftVoter may name any address
+            if len(self._unreachable) >= _MAX_UNREACHABLE:
                 self._unreachable.clear()
-            self._unreachable.add(self.address)
+            self._unreachable.add(found)
             self._log.log(logging.WARNING, text, text)
 
     def _retry_later(self) -> None:

@@ -161,7 +161,7 @@ class QuorumDirectory:
 
     def _load(self, memory: Path) -> None:
         try:
-            kept = json.loads(memory.read_text())
+            kept = json.loads(memory.read_text("utf-8"))
             self.cluster_id = str(kept["cluster_id"])
             nodes = [_node(entry) for entry in kept["nodes"]]
             if kept.get(_SECURE, False):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from quorate.base.errors import QuorateError
+from quorate.cli.columns import fit
 from quorate.cli.options import (
     CONTEXT,
     OrderedGroup,
@@ -25,6 +26,16 @@ from quorate.formats.versions import (
     metadata_version_of,
     parse_metadata_version,
 )
+
+_NAMES: Final = (
+    "Feature",
+    "SupportedMinVersion",
+    "SupportedMaxVersion",
+    "FinalizedVersionLevel",
+    "Epoch",
+)
+_WIDTHS: Final = (40, 15, 15, 15, 0)
+"""Of Kafka's columns; the last one has none."""
 
 
 class FeatureToolError(QuorateError):
@@ -72,14 +83,20 @@ def describe(options: dict[str, Any], node_id: int | None, as_json: bool) -> Non
     if as_json:
         click.echo(json.dumps({"epoch": epoch, "features": rows}, indent=2))
         return
-    for row in rows:
-        name, *levels = row.values()
-        low, high, level = (_level(name, number) for number in levels)
-        click.echo(
-            f"Feature: {name:<40}  SupportedMinVersion: {low:<15}  "
-            f"SupportedMaxVersion: {high:<15}  FinalizedVersionLevel: {level:<15}  "
-            f"Epoch: {'-' if epoch is None else epoch}"
+    shown = "-" if epoch is None else str(epoch)
+    cells = [
+        (name, *(_level(name, number) for number in levels), shown)
+        for name, *levels in (row.values() for row in rows)
+    ]
+    lines = [
+        "  ".join(
+            f"{name}: {cell.ljust(width)}"
+            for name, cell, width in zip(_NAMES, row, _WIDTHS, strict=True)
         )
+        for row in cells
+    ]
+    for line in fit(lines, _NAMES, cells):
+        click.echo(line)
 
 
 def _level(name: str, level: int) -> str:

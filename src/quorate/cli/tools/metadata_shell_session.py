@@ -144,7 +144,7 @@ def _lines(state: ShellState) -> Iterator[str]:
     """What the user types; a pipe is read line by line."""
     if not sys.stdin.isatty():
         for line in sys.stdin:
-            yield line.rstrip("\n")
+            yield line.rstrip("\r\n")
         return
     from prompt_toolkit import PromptSession
 

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from quorate.base.errors import QuorateError
+from quorate.base.file_errors import why
 from quorate.security.tls.der import DerError, elements
 
 _JKS: Final = b"\xfe\xed\xfe\xed"
@@ -134,8 +135,8 @@ def _check_place(values: Mapping[str, str], store: str, inline: str) -> None:
 def _read(place: str, path: str, password: str | None, key_password: str | None) -> _StoreContent:
     try:
         data = Path(path).read_bytes()
-    except OSError as error:
-        raise StoreError(place, f"cannot read {path}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise StoreError(place, f"cannot read {path}: {why(error)}") from None
     shown = f"{place} ({path})"
     if data.startswith(_JKS):
         return _jks(shown, data, password, key_password or password)

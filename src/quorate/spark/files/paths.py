@@ -29,6 +29,7 @@ from pyarrow.fs import (
     SubTreeFileSystem,
 )
 
+from quorate.base.file_errors import is_file_name
 from quorate.formats.errors import FormatError
 
 ARCHIVES: Final = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
@@ -114,6 +115,9 @@ def file_system(path: str) -> tuple[FileSystem, str, str]:
     In a store with buckets, the file system is that of the bucket.
     Raises SourceError for an unknown scheme, and for one whose libraries are missing.
     """
+    if not is_file_name(path):
+        shown = path.encode("unicode_escape").decode()
+        raise SourceError(f"{shown}: it holds what no path may hold, a NUL or no UTF-8 text")
     scheme, found, rest = path.partition("://")
     if not found:
         if path.startswith(_HADOOP_LOCAL):
