@@ -51,12 +51,13 @@ def test_of_several_runs_the_best_counts():
         assert list(found.values()) == passed
 
 
-def test_no_known_defect_is_left():
+def test_every_failure_has_a_verdict():
+    """Neither a defect of ours nor a failure whose outcome on Java controllers is not recorded is left."""
     manifest = load()
-    defects = [
+    left = [
         f"{name}.{invocation}"
         for name, rows in manifest.rows.items()
         for invocation, row in rows.items()
-        if manifest.verdict(row) == "fails here"
+        if manifest.verdict(row) in ("fails here", "unknown")
     ]
-    assert defects == []
+    assert left == []
