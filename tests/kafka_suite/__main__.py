@@ -3,6 +3,7 @@
 PYTHONPATH=tests python -m kafka_suite run                      # every class, resumable
 PYTHONPATH=tests python -m kafka_suite run ClusterToolTest      # some, by the end of their name
 PYTHONPATH=tests python -m kafka_suite run --controllers java   # the control
+PYTHONPATH=tests python -m kafka_suite run --tries 3            # what fails runs again, twice at most
 PYTHONPATH=tests python -m kafka_suite record                   # results into the manifest
 PYTHONPATH=tests python -m kafka_suite show                     # the manifest as a table
 """
@@ -14,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 from kafka_suite.manifest import Manifest, load, save
-from kafka_suite.suite import Invocation, default_out, run_class, test_classes
+from kafka_suite.suite import default_out, read, reports, run_class, test_classes
 
 
 def main() -> int:
@@ -23,6 +24,9 @@ def main() -> int:
     parser.add_argument("verb", choices=("run", "record", "show", "list"))
     parser.add_argument("classes", nargs="*", help="by the end of their name; all without one")
     parser.add_argument("--controllers", choices=("quorate", "java"), default="quorate")
+    parser.add_argument(
+        "--tries", type=int, default=1, help="how often a test may run until it passes"
+    )
     parser.add_argument("--out", type=Path, default=default_out(), help="where reports are kept")
     given = parser.parse_intermixed_args()
     if given.verb == "show":
@@ -37,14 +41,14 @@ def main() -> int:
         return 0
     if given.verb == "record":
         return _record(chosen, given.out)
-    return _run(chosen, given.controllers, given.out)
+    return _run(chosen, given.controllers, given.out, given.tries)
 
 
-def _run(classes: list[str], controllers: str, out: Path) -> int:
+def _run(classes: list[str], controllers: str, out: Path, tries: int) -> int:
     totals: Counter[str] = Counter()
     for number, name in enumerate(classes, 1):
         began = time.monotonic()
-        found = run_class(name, controllers, out)
+        found = run_class(name, controllers, out, tries)
         counts = Counter(one.outcome for one in found)
         totals.update(counts)
         text = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
@@ -61,9 +65,8 @@ def _record(classes: list[str], out: Path) -> int:
     manifest: Manifest = load()
     for name in classes:
         for controllers in ("quorate", "java"):
-            if (out / controllers / f"{name}.xml").exists():
-                found: list[Invocation] = run_class(name, controllers, out)
-                manifest.record(controllers, found)
+            for report in reports(name, controllers, out):
+                manifest.record(controllers, read(report))
     save(manifest)
     print(manifest.table())
     return 0

@@ -6,6 +6,8 @@ A failure has JUnit's reason too, and `why`, its cause, which is written by hand
 - passes: on ours.
 - fails on both: also on Java controllers; the test looks into the controller's process, or is broken.
 - fails here: passes on Java controllers. A defect of ours, with its reason.
+- differs by design: passes on Java controllers, and we do otherwise on purpose. `by_design` is
+  written by hand.
 - unknown: fails on ours, and Java's outcome is not recorded.
 """
 
@@ -18,6 +20,7 @@ from typing import Any
 
 from kafka_suite.suite import Invocation
 
+KINDS = ("passes", "fails on both", "differs by design", "fails here", "unknown")
 FILE = Path(__file__).with_name("manifest.json")
 
 
@@ -45,10 +48,13 @@ class Manifest:
                     row["reason"] = one.reason
                 else:
                     row.pop("why", None)
+                    row.pop("by_design", None)
 
     def verdict(self, row: dict[str, Any]) -> str:
         if row.get("quorate") == "passed":
             return "passes"
+        if row.get("by_design"):
+            return "differs by design"
         java = row.get("java")
         if java is None:
             return "unknown"
@@ -74,17 +80,16 @@ class Manifest:
 
     def table(self) -> str:
         """One line per class, and the totals."""
-        kinds = ("passes", "fails on both", "fails here", "unknown")
         totals: Counter[str] = Counter()
         lines = []
         for name, rows in sorted(self.rows.items()):
             counts = Counter(self.verdict(row) for row in rows.values())
             totals.update(counts)
             lines.append(
-                f"{name.rsplit('.', 1)[-1]:45}" + "".join(f"{counts[k]:>15}" for k in kinds)
+                f"{name.rsplit('.', 1)[-1]:45}" + "".join(f"{counts[k]:>19}" for k in KINDS)
             )
-        head = f"{'Kafka ' + self.release:45}" + "".join(f"{kind:>15}" for kind in kinds)
-        foot = f"{'total':45}" + "".join(f"{totals[kind]:>15}" for kind in kinds)
+        head = f"{'Kafka ' + self.release:45}" + "".join(f"{kind:>19}" for kind in KINDS)
+        foot = f"{'total':45}" + "".join(f"{totals[kind]:>19}" for kind in KINDS)
         return "\n".join((head, *lines, foot))
 
 

@@ -9,7 +9,9 @@ import org.apache.kafka.clients.admin.QuorumInfo;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.config.types.Password;
+import org.apache.kafka.common.errors.UnsupportedVersionException;
 import org.apache.kafka.common.internals.Plugin;
+import org.apache.kafka.common.message.BrokerRegistrationRequestData;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.protocol.Errors;
@@ -62,6 +64,7 @@ import java.util.Properties;
 import java.util.StringJoiner;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 
@@ -131,10 +134,27 @@ public class ControllerServer {
             }
             start(file, directory.resolve("controller.log").toFile());
             showMeters();
+            if (COMMAND.contains("quorate") && JavaClasses.deniesCredentials(config().originals()))
+                denyCredentials();
             firstPort.complete(port());
-        } catch (RuntimeException | IOException | InterruptedException error) {
+        } catch (Exception error) {
             firstPort.completeExceptionally(error);
             throw error instanceof RuntimeException known ? known : new RuntimeException(error);
+        }
+    }
+
+    /** A new controller refuses clients until the bootstrap records are committed. */
+    private void denyCredentials() throws Exception {
+        long end = System.nanoTime() + START_TIMEOUT.toNanos();
+        while (true) {
+            try {
+                admin().createAcls(List.of(JavaClasses.DENIED_CREDENTIALS)).all().get(15, TimeUnit.SECONDS);
+                return;
+            } catch (ExecutionException error) {
+                if (!(error.getCause() instanceof UnsupportedVersionException) || System.nanoTime() > end)
+                    throw error;
+                Thread.sleep(10);
+            }
         }
     }
 
@@ -325,6 +345,7 @@ public class ControllerServer {
                 case "findAllTopicIds" -> CompletableFuture.completedFuture(image().topics().topicNameToIdView());
                 case "incrementalAlterConfigs" -> RemoteSettings.alter(admin(),
                     (Map<ConfigResource, Map<String, Map.Entry<AlterConfigOp.OpType, String>>>) arguments[1]);
+                case "registerBroker" -> RemoteSettings.register(port(), (BrokerRegistrationRequestData) arguments[1]);
                 case "isActive" -> quorum().leaderId() == config().nodeId();
                 case "waitForReadyBrokers" -> CompletableFuture.completedFuture(null);
                 case "close", "beginShutdown" -> null;

@@ -1,5 +1,13 @@
 package kafka.server;
 
+import org.apache.kafka.common.acl.AccessControlEntry;
+import org.apache.kafka.common.acl.AclBinding;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.acl.AclPermissionType;
+import org.apache.kafka.common.resource.PatternType;
+import org.apache.kafka.common.resource.Resource;
+import org.apache.kafka.common.resource.ResourcePattern;
+import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 
 import java.util.Map;
@@ -21,8 +29,12 @@ final class JavaClasses {
         "kafka.api.SslAdminIntegrationTest$TestPrincipalBuilder", "kafka_suite.principals:by_certificate",
         "org.apache.kafka.clients.CreateTopicsRequestWithPolicyTest$Policy",
             "kafka_suite.policies:five_partitions_or_two_replicas");
-    /** It allows everything to all but the principal "Unauthorized", which only clients of brokers have. */
-    private static final String ALL_BUT_ONE = "kafka.server.AlterCredentialsTest$TestStandardAuthorizer";
+    /** It allows everything, but that the principal "Unauthorized" changes SCRAM credentials. */
+    private static final String DENIES_CREDENTIALS = "kafka.server.AlterCredentialsTest$TestStandardAuthorizer";
+    /** The same as an ACL: brokers are super users, and what has no ACL is allowed. */
+    static final AclBinding DENIED_CREDENTIALS = new AclBinding(
+        new ResourcePattern(ResourceType.CLUSTER, Resource.CLUSTER_NAME, PatternType.LITERAL),
+        new AccessControlEntry("User:Unauthorized", "*", AclOperation.ALTER, AclPermissionType.DENY));
 
     private JavaClasses() { }
 
@@ -31,10 +43,16 @@ final class JavaClasses {
         replace(properties, TOPIC_POLICY, TOPIC_POLICY_FUNCTION);
         properties.remove(BUILDER);  // most tests use theirs at brokers only
         String authorizer = properties.getProperty(AUTHORIZER, "");
-        if (authorizer.equals(ALL_BUT_ONE))
+        if (deniesCredentials(properties)) {
             properties.setProperty("super.users", "User:ANONYMOUS");
+            properties.setProperty("allow.everyone.if.no.acl.found", "true");
+        }
         if (!authorizer.isEmpty() && StandardAuthorizer.class.isAssignableFrom(Class.forName(authorizer)))
             properties.setProperty(AUTHORIZER, StandardAuthorizer.class.getName());
+    }
+
+    static boolean deniesCredentials(Map<?, ?> properties) {
+        return DENIES_CREDENTIALS.equals(properties.get(AUTHORIZER));
     }
 
     private static void replace(Properties properties, String key, String functionKey) {

@@ -4,16 +4,23 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.message.BrokerRegistrationRequestData;
 import org.apache.kafka.common.metrics.Quota;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.quota.ClientQuotaEntity;
 import org.apache.kafka.common.requests.ApiError;
+import org.apache.kafka.common.requests.BrokerRegistrationRequest;
+import org.apache.kafka.common.requests.BrokerRegistrationResponse;
 import org.apache.kafka.image.ClientQuotaImage;
 import org.apache.kafka.image.MetadataImage;
+import org.apache.kafka.metadata.BrokerRegistrationReply;
+import org.apache.kafka.server.IntegrationTestUtils;
 import org.apache.kafka.server.config.QuotaConfig;
 import org.apache.kafka.server.quota.ControllerMutationQuotaManager;
 
 import org.mockito.Mockito;
 
+import java.io.IOException;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.Map;
@@ -36,6 +43,17 @@ final class RemoteSettings {
             new AlterConfigOp(new ConfigEntry(key.getKey(), key.getValue().getValue()), key.getValue().getKey())).toList()));
         return admin.incrementalAlterConfigs(asked).all().toCompletionStage().toCompletableFuture().thenApply(nothing ->
             changes.keySet().stream().collect(Collectors.toMap(resource -> resource, resource -> ApiError.NONE)));
+    }
+
+    /** What Controller.registerBroker does. */
+    static CompletableFuture<BrokerRegistrationReply> register(int port, BrokerRegistrationRequestData broker)
+            throws IOException {
+        BrokerRegistrationResponse response =
+            IntegrationTestUtils.connectAndReceive(new BrokerRegistrationRequest.Builder(broker).build(), port);
+        Errors error = Errors.forCode(response.data().errorCode());
+        if (error != Errors.NONE)
+            return CompletableFuture.failedFuture(error.exception());
+        return CompletableFuture.completedFuture(new BrokerRegistrationReply(response.data().brokerEpoch()));
     }
 
     /** Managers that know the controller_mutation_rate of users, which is all that tests ask. */
