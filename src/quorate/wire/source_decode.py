@@ -21,9 +21,14 @@ from quorate.wire.source import (
 )
 
 
-def decoder_source(cls: type[Message], version: int, name: str) -> tuple[list[str], set[str]]:
-    """Lines that define function `name(buf, pos) -> (message, pos)`, and the layouts they use."""
-    decoder = _Decoder(cls, version)
+def decoder_source(
+    cls: type[Message], version: int, name: str, text: str = "{}.decode()"
+) -> tuple[list[str], set[str]]:
+    """Lines that define function `name(buf, pos) -> (message, pos)`, and the layouts they use.
+
+    `text`: the expression that makes text of bytes, with a hole for them.
+    """
+    decoder = _Decoder(cls, version, text)
     decoder.struct(cls, "m", "")
     decoder.flush()
     fields = "".join(f"({path!r}, {size}), " for path, size in decoder.fields)
@@ -46,7 +51,8 @@ def decoder_source(cls: type[Message], version: int, name: str) -> tuple[list[st
 
 
 class _Decoder:
-    def __init__(self, cls: type[Message], version: int) -> None:
+    def __init__(self, cls: type[Message], version: int, text: str) -> None:
+        self.text = text
         self.schema = cls.schema
         self.version = version
         self.flexible = cls.schema.is_flexible(version)
@@ -215,7 +221,7 @@ class _Decoder:
             # Kafka's generated readers refuse longer strings in flexible versions too.
             with self.code.block(f"if {length} > 32767:"):
                 self.code.add('raise CodecFaultError("the string is longer than 32767 bytes")')
-            value += ".decode()"
+            value = self.text.format(value)
         self.code.add(assign.format(value), f"pos = {stop}")
 
     def array(self, field: Field, count: str, assign: str, path: str) -> None:
