@@ -11,7 +11,13 @@ from quorate.formats.dump_contents import TEXT_DECODERS, LogKind, contents_of
 from quorate.formats.errors import RecordError
 from quorate.formats.loose_records import LooseRecord
 from quorate.formats.quick_json import RecordPrinter
-from quorate.formats.records import RECORD_TYPES, TopicRecord, decode_record, encode_record
+from quorate.formats.records import (
+    RECORD_TYPES,
+    AbortTransactionRecord,
+    TopicRecord,
+    decode_record,
+    encode_record,
+)
 from quorate.formats.topics.coordinator import GROUP_RECORDS
 from quorate.raft.values import Voter, Voters
 from quorate.wire import codec
@@ -60,6 +66,16 @@ def test_other_damage_is_refused_for_what_it_is():
         RecordPrinter().print(value + b"\0")
     with pytest.raises(WireError, match="has versions 0 to 0, not 7"):
         decode_prefix_as_java(TopicRecord, 7, value, 3)
+
+
+def test_the_size_before_a_tagged_field_does_not_count():
+    value = encode_record(AbortTransactionRecord(reason="why"), 0)
+    at = value.index(b"\0\x04\x04why")
+    for size in (0, 3, 9, 0x7F):
+        damaged = value[: at + 1] + bytes((size,)) + value[at + 2 :]
+        assert RecordPrinter().print(damaged) == RecordPrinter().print(value)
+        with pytest.raises(RecordError, match="Failed to deserialize"):
+            decode_record(damaged)
 
 
 def test_records_of_coordinators_are_printed_with_marks():

@@ -1,4 +1,7 @@
-"""Decode as Kafka's generated readers do: in text that is not UTF-8, U+FFFD replaces what is malformed.
+"""Decode what Kafka's generated readers take, though it is damaged.
+
+1. In text that is not UTF-8, U+FFFD replaces what is malformed (`ByteBufferAccessor.readString`).
+2. The size that precedes a known tagged field is not compared with the field.
 
 For tools that print what Kafka's tools print. A node refuses such bytes: encoded again, the message
 would be another one.
@@ -22,8 +25,7 @@ _DECODERS: Final[dict[tuple[type[Message], int], Decoder]] = {}
 def decode_prefix_as_java(cls: type[M], version: int, data: bytes, pos: int) -> tuple[M, int]:
     """The message that starts at `pos`, and the position behind it (exclusive).
 
-    Raises WireError when the bytes are not a `cls` of `version` for another reason than their text
-    (Kafka's `ByteBufferAccessor.readString`).
+    Raises WireError when the bytes are not a `cls` of `version` for Kafka either.
     """
     try:
         return codec.decode_prefix(cls, version, data, pos)
@@ -41,7 +43,7 @@ def _compiled(cls: type[Message], version: int) -> Decoder:
     from quorate.wire.source_decode import decoder_source
 
     _, name = codegen.names(cls, version)
-    lines, layouts = decoder_source(cls, version, name, text="java_text({})")
+    lines, layouts = decoder_source(cls, version, name, as_java=True)
     source = "\n".join([codegen.HEADER, *sorted(layouts), "", *lines, ""])
     scope: dict[str, Any] = {struct.__name__: struct for struct in codegen.structs(cls)}
     scope["java_text"] = java_text
