@@ -209,7 +209,7 @@ def test_a_hole_that_no_snapshot_ends_at_is_refused():
 
 def test_an_empty_segment_at_the_snapshot_is_no_excuse_for_a_log_that_is_newer():
     """The log reaches the snapshot's epoch and end, so no install had to replace it."""
-    for offset in (18, BASES[3]):
+    for offset in (20, BASES[3]):
         snapshot_id = OffsetAndEpoch(offset, 3)
         files = whole() | {checkpoint(snapshot_id): snapshot_bytes(snapshot_id)}
         files[f"{offset:020d}.log"] = b""

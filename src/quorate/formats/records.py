@@ -126,7 +126,7 @@ def decode_record(value: bytes) -> tuple[Message, int]:
 def decode_record_as_java(
     value: bytes, types: Mapping[int, type[Message]] = RECORD_TYPES
 ) -> tuple[Message, int]:
-    """As `decode_record`, but text may be malformed, as for Kafka's tools (`java_decoder`)."""
+    """The record, and its version, as Kafka's tools read it (`java_decoder`); raises RecordError."""
     cls, version, position = read_frame(value, types)
     return _decode_message(cls, version, value, position, decode_prefix_as_java)
 

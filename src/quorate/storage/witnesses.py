@@ -80,9 +80,8 @@ def check_witnesses(disk: Disk, found: DirectorySurvey, newest: OffsetAndEpoch) 
 def is_announced_by_kafka(disk: Disk, found: DirectorySurvey, newest: OffsetAndEpoch) -> bool:
     """May Kafka's node have been killed between the entry of an epoch and the epoch's first batch?
 
-    It writes the entry first (`KafkaRaftLog.initializeLeaderEpoch`, `UnifiedLog.append`). Of a log
-    without a batch behind the snapshot this is taken only where all of this holds, for the loss of
-    all batches looks alike:
+    It writes the entry first (`KafkaRaftLog.initializeLeaderEpoch`, `UnifiedLog.append`). The log has
+    no batch behind the snapshot, and the loss of all batches looks alike. So all of this must hold:
 
     1. One epoch is newer than the snapshot's, and begins where the log ends.
     2. `quorum-state` knows it: an epoch is saved before anything is done in it.
