@@ -21,7 +21,7 @@ _ROUND_MS: Final = 4_000
 
 
 def snapshot_ahead(seed: int, rng: Prng) -> Plan:
-    """A few rounds of the three events, each at whoever leads then."""
+    """A few rounds of the three events, each at the leader of that time."""
     timing, rounds, found = TimingPlan(), rng.between(2, 4), []
     for round_ in range(rounds):
         at = _FIRST_MS + round_ * _ROUND_MS + rng.below(500)
