@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from random import Random
 
 import pytest
 from fastcrc.crc32 import iscsi as crc32c
@@ -94,6 +95,21 @@ def test_every_record_type_in_every_version(quorate, tmp_path):
     # met again and again, records take the quick way
     path.write_bytes(encode_batch(0, 3, 1795241624169, records * 30))
     same(quorate, DECODE, SKIP, "--files", path, release=KAFKA_4_4)
+
+
+def test_damaged_records(quorate, tmp_path):
+    """One byte of each is another one: sound batches, so every kind of fault in a record is met."""
+    rng = Random(24)
+    values = []
+    for whole in every_record() * 2:
+        if len(whole) > 3:
+            value = bytearray(whole)
+            value[rng.randrange(3, len(value))] = rng.choice((0, 0x7F, 0x80, 0xC3, 0xED, 0xFF))
+            values.append(bytes(value))
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(encode_batch(0, 3, 1795241624169, values))
+    assert len(values) > 500
+    same(quorate, DECODE, "--files", path, release=KAFKA_4_4)
 
 
 def test_our_snapshots_and_control_records(quorate, tmp_path):

@@ -20,6 +20,7 @@ from quorate.sim.coverage.coverage_of_edges import (
     LATE_VERSIONS,
     REPLACED_THEN_UPGRADED,
     ROLLED_BACK,
+    SNAPSHOT_AHEAD,
     EdgeCoverage,
 )
 from quorate.sim.coverage.coverage_points import ALL_COVERAGE_POINTS
@@ -34,7 +35,12 @@ from quorate.sim.plan.plan import (
     Plan,
     TimingPlan,
 )
+from quorate.sim.plan.snapshot_ahead import snapshot_ahead
+from quorate.sim.prng import Prng
 from quorate.sim.run.run import checked, run_plan
+from quorate.storage import agreement
+from quorate.storage.log import LogOptions
+from quorate.storage.survey import DirectorySurvey
 
 TIMING = TimingPlan(
     election_timeout_ms=200,
@@ -158,6 +164,7 @@ WORLDS: list[tuple[str, Plan]] = [
     *((REPLACED_THEN_UPGRADED, replaced_then_upgraded(seed)) for seed in range(4)),
     *((ROLLED_BACK, rolled_back(seed, down)) for seed in (0, 2, 5) for down in (0, 600)),
     (LATE_REGISTRATION, late_registration()),
+    (SNAPSHOT_AHEAD, snapshot_ahead(1, Prng(1, "ahead"))),
 ]
 
 
@@ -168,6 +175,19 @@ def test_a_world_at_the_edge(point: str, one: Plan) -> None:
     outcome = run_plan(one, [edges, *checked()])
     assert outcome.failure is None
     assert edges.coverage[point]
+
+
+def test_a_node_that_takes_every_former_leader_for_the_only_voter_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With other voters, such a leader has lost nothing: its snapshot has what they committed."""
+
+    def led(found: DirectorySurvey, options: LogOptions) -> bool:
+        return found.election is not None and found.election.leader_id == options.node_id
+
+    monkeypatch.setattr(agreement, "_led_alone", led)
+    failure = run_plan(snapshot_ahead(1, Prng(1, "ahead")), checked()).failure
+    assert failure is not None and "refuses a disk that is sound" in failure.message
 
 
 def test_every_edge_has_a_world() -> None:

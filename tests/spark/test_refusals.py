@@ -8,6 +8,7 @@ command takes once: so one job shows them all, and that none is in the way of an
 from __future__ import annotations
 
 import json
+import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +69,10 @@ def no_cluster_id(home: Path) -> Path:
     for node in (1, 2):
         log_directory(home / f"node{node}", {0: SOUND}, cluster=None, node=node)
     return home
+
+
+def one_without_a_cluster_id(home: Path) -> Path:
+    return log_directory(home / "node1", {0: SOUND}, cluster=None)
 
 
 REFUSED: list[tuple[Callable[[Path], Path], str]] = [
@@ -314,6 +319,24 @@ def test_a_record_that_does_not_fit_the_state_is_named(spark, pipeline, tmp_path
     assert f"byte {AT_TWO}, offset 3: FenceBrokerRecord: broker 7 is not registered" in err
     code, out, _ = pipeline("ingest", "a", "-w", "tables")
     assert code == 1 and "the state includes offset 3" in out and "in quarantine: 1 misfit" in out
+
+
+@pytest.mark.parametrize("way", WAYS[:2], ids=lambda way: way[0])
+@pytest.mark.parametrize("packed", [False, True], ids=["directory", "archive"])
+def test_a_job_takes_a_log_of_no_cluster_only_under_a_name(pipeline, tmp_path, way, packed):
+    """A warehouse would put the next such log into the same cluster."""
+    path = one_without_a_cluster_id(tmp_path / "nameless")
+    if packed and way[0] == "ingest":
+        path = tmp_path / "nameless.tar"
+        with tarfile.open(path, "w") as archive:
+            archive.add(tmp_path / "nameless", "nameless")
+    code, out, err = pipeline(way[0], path, *way[1:])
+    assert code == 2 and not out
+    assert "no meta.properties beside it" in err and "--cluster NAME=PATH" in err
+    assert not Path("tables/bronze").exists()
+    code, out, err = pipeline(way[0], path, *way[1:], "--cluster", f"mine={path}")
+    assert code == 0, err
+    assert f"mine: {end_offset(SOUND)} records" in out
 
 
 def test_directories_without_a_log_are_named_and_the_others_taken(spark, pipeline, tmp_path):

@@ -32,7 +32,7 @@ from quorate.storage.api import AppendedBatch, CorruptLogError, StorageError
 from quorate.storage.disk import File, OsDisk
 from quorate.storage.memory import MemoryDisk, MemoryStorage
 from quorate.storage.scan import CHUNK, find_sound_batch
-from storage.builders import data
+from storage.builders import data, leader_change
 
 MAGIC_AT = 16
 """The position of the format byte in a batch."""
@@ -217,6 +217,29 @@ def test_a_snapshot_is_no_job_of_the_log_s_writer() -> None:
 
 def test_an_empty_tail_starts_at_its_end() -> None:
     assert Tail(7, 100).start_offset == 7
+
+
+def test_an_epoch_that_only_the_checkpoint_announces_is_taken() -> None:
+    """Its first batch is no LeaderChange: the checkpoint was written first, and vouches for it."""
+    disk = MemoryDisk()
+    storage = MemoryStorage(disk)
+    storage.open()
+    storage.append([leader_change(0, 1), data(1, 4)])
+    storage.close()
+    assert MemoryStorage(disk).open().log.epochs == ((1, 0), (4, 1))
+
+
+def test_a_directory_that_was_there_is_not_removed_where_its_parent_cannot_be_synced(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / PARTITION_DIRECTORY).mkdir()
+
+    def fails(descriptor: int) -> None:
+        raise OSError(errno.EIO, "the device failed")
+
+    with pytest.raises(StorageError):
+        OsDisk(tmp_path, sync_directory=fails).lock()
+    assert (tmp_path / PARTITION_DIRECTORY).is_dir()
 
 
 # -- the core's part ------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from quorate.raft.values import ControlRecord as RaftControlRecord
 from quorate.raft.values import KRaftVersion, LeaderChange, Voter, Voters
 from quorate.wire import codec
 from quorate.wire.errors import WireError
+from quorate.wire.java_decoder import decode_prefix_as_java
 from quorate.wire.schema import (
     Message,
     Struct,
@@ -137,8 +138,13 @@ def control_type(key: bytes | None) -> int:
     return int(type_id)
 
 
-def decode_message(key: bytes | None, value: bytes | None) -> ControlMessage:
-    """The message of a control record, as it is written; raises RecordError."""
+def decode_message(
+    key: bytes | None, value: bytes | None, *, as_java: bool = False
+) -> ControlMessage:
+    """The message of a control record, as it is written; raises RecordError.
+
+    `as_java`: text may be malformed, as for Kafka's tools (`java_decoder`).
+    """
     type_id = control_type(key)
     message = _MESSAGES.get(type_id)
     if message is None:
@@ -146,6 +152,10 @@ def decode_message(key: bytes | None, value: bytes | None) -> ControlMessage:
     if not value:
         raise RecordError(f"the {message.__name__} has no value")
     try:
+        if as_java:
+            found, end = decode_prefix_as_java(message, 0, value, 0)
+            if end == len(value):
+                return found
         return codec.decode(message, 0, value)
     except WireError as error:
         raise RecordError(str(error)) from None

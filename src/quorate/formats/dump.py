@@ -205,7 +205,7 @@ class RecordDump:
             if type_id in _END_TRANSACTION:
                 data = f'{{"coordinatorEpoch":{decode_end_transaction(record.value)}}}'
             else:
-                data = to_json(decode_message(record.key, record.value), 0)
+                data = to_json(decode_message(record.key, record.value, as_java=True), 0)
             return f'"type":"{ControlType(type_id).name}","version":0,"data":{data}'
         except RecordError as error:
             return f'"error":{text(str(error))}'
@@ -321,7 +321,7 @@ def _control_text(record: LooseRecord) -> str:
         return f"endTxnMarker: {ControlType(type_id).name} coordinatorEpoch: {epoch}"
     if type_id >= 0 and type_id not in ControlType.__members__.values():
         return f"controlType: UNKNOWN({type_id})"
-    message = decode_message(record.key, record.value)
+    message = decode_message(record.key, record.value, as_java=True)
     return f"{_CONTROL_WORDS[type(message).__name__]} {to_json(message, 0)}"
 
 

@@ -10,7 +10,7 @@ from quorate.formats.errors import NewerRecordError, RecordError
 from quorate.formats.json_text import record_json, text, to_json
 from quorate.formats.loose_records import DumpError, LooseRecord, plain_text
 from quorate.formats.quick_json import RecordPrinter
-from quorate.formats.records import decode_framed
+from quorate.formats.records import decode_record_as_java
 from quorate.wire.schema import Message
 
 _UNKNOWN_TYPE: Final = "Unknown metadata id"
@@ -168,14 +168,14 @@ class RemoteLogContents:
     def texts(self, record: LooseRecord) -> tuple[str | None, str | None]:
         """The record as payload."""
         try:
-            return None, self._text(decode_framed(record.value or b"", self._types)[0])
+            return None, self._text(decode_record_as_java(record.value or b"", self._types)[0])
         except RecordError as error:
             return None, f"Error at offset {record.offset}, skipping. {_java_message(error)}"
 
     def members(self, record: LooseRecord) -> str:
         """The members `type`, `version` and `data`, or `error`."""
         try:
-            return record_json(*decode_framed(record.value or b"", self._types))[1:-1]
+            return record_json(*decode_record_as_java(record.value or b"", self._types))[1:-1]
         except RecordError as error:
             return _error_member(error)
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from quorate.formats.errors import RecordError
 from quorate.formats.json_text import UUIDS, base64, double, record_json, text, type_name
-from quorate.formats.records import decode_record, read_frame
+from quorate.formats.records import decode_record_as_java, read_frame
 from quorate.formats.varint import read_unsigned
 from quorate.wire.schema import FORMATS, SIZES, Field, Struct
 
@@ -78,7 +78,7 @@ class RecordPrinter:
                     self._latest[key] = quick
                     return printed
         except UnicodeDecodeError:
-            pass  # the codec says where
+            pass  # as Kafka's tool, which puts U+FFFD there
         return self._print_slowly(key, value)
 
     def print_all(self, values: Sequence[bytes]) -> list[str]:
@@ -92,7 +92,7 @@ class RecordPrinter:
             return [print_one(value) for value in values]
 
     def _print_slowly(self, key: int, value: bytes) -> str:
-        record, version = decode_record(value)
+        record, version = decode_record_as_java(value)
         self._learn(key, value)
         return record_json(record, version)
 

@@ -7,7 +7,7 @@ Kafka's, so that tools print the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from quorate.formats import metadata_records
@@ -44,6 +44,7 @@ from quorate.formats.metadata_records import (
 from quorate.formats.varint import encode_unsigned, read_unsigned
 from quorate.wire import codec
 from quorate.wire.errors import WireError
+from quorate.wire.java_decoder import decode_prefix_as_java
 from quorate.wire.schema import Message
 
 __all__ = [
@@ -100,6 +101,7 @@ _PREFIXES: Final = {
     for key, cls in RECORD_TYPES.items()
     for version in range(cls.schema.versions[0], cls.schema.versions[1] + 1)
 }
+_DecodePrefix = Callable[[type[Message], int, bytes, int], tuple[Message, int]]
 _QUICK: Final = {prefix: (cls, version) for (cls, version), prefix in _PREFIXES.items()}
 """By the three bytes that every frame of a known type begins with."""
 
@@ -116,21 +118,24 @@ def decode_record(value: bytes) -> tuple[Message, int]:
     """The record in a data record's value, and its version; raises RecordError."""
     known = _QUICK.get(value[:3])
     if known is None:
-        return decode_framed(value, RECORD_TYPES)
-    return _decode_message(*known, value, 3)
+        cls, version, position = read_frame(value)
+        return _decode_message(cls, version, value, position, codec.decode_prefix)
+    return _decode_message(*known, value, 3, codec.decode_prefix)
 
 
-def decode_framed(value: bytes, types: Mapping[int, type[Message]]) -> tuple[Message, int]:
-    """The record of one of these types in its frame, and its version; raises RecordError."""
+def decode_record_as_java(
+    value: bytes, types: Mapping[int, type[Message]] = RECORD_TYPES
+) -> tuple[Message, int]:
+    """The record, and its version, as Kafka's tools read it (`java_decoder`); raises RecordError."""
     cls, version, position = read_frame(value, types)
-    return _decode_message(cls, version, value, position)
+    return _decode_message(cls, version, value, position, decode_prefix_as_java)
 
 
 def _decode_message(
-    cls: type[Message], version: int, value: bytes, position: int
+    cls: type[Message], version: int, value: bytes, position: int, decode: _DecodePrefix
 ) -> tuple[Message, int]:
     try:
-        record, position = codec.decode_prefix(cls, version, value, position)
+        record, position = decode(cls, version, value, position)
     except WireError as error:
         raise RecordError(
             f"Failed to deserialize record with type {cls.schema.key}", str(error)

@@ -24,8 +24,8 @@ from quorate.storage.api import CorruptLogError
 from quorate.storage.disk import Disk
 from quorate.storage.log import LogOptions
 from quorate.storage.scan import epoch_at
-from quorate.storage.survey import REJOIN, DirectorySurvey
-from quorate.storage.witnesses import check_witnesses
+from quorate.storage.survey import REJOIN, DirectorySurvey, hole_error
+from quorate.storage.witnesses import check_witnesses, is_announced_by_kafka
 
 _NO_SNAPSHOT: Final = OffsetAndEpoch(0, 0)
 
@@ -78,7 +78,7 @@ def check_log_and_snapshots(disk: Disk, found: DirectorySurvey, options: LogOpti
     1. No segment: only an interrupted snapshot install leaves that (`_check_missing_log`).
     2. The records before the log's start are in a snapshot, else refuse.
     3. The newest snapshot is newer than the log: the crash came between its rename and the drop of
-       the old log. Finish the install.
+       the old log. Finish the install. Kafka's node may have begun the new segment (`begun`).
     4. No other file knows of records beyond the log and the snapshot, else refuse.
     5. In 1. and 3. this node did not lead alone, else refuse: nobody sent it a snapshot. With other
        voters a leader whose disk is slow may write a snapshot of records that only they have on disk.
@@ -99,6 +99,8 @@ def check_log_and_snapshots(disk: Disk, found: DirectorySurvey, options: LogOpti
         _check_not_led_alone(disk, found, options)
         found.superseded = True
         found.start_offset = newest.offset
+    elif found.begun is not None:
+        raise hole_error(disk, found.begun, found.scan.end_offset)
     elif not found.scan.epochs and (newest or _NO_SNAPSHOT).offset == 0:
         _warn_of_empty_log(disk, found, options)
     check_witnesses(disk, found, newest or _NO_SNAPSHOT)
@@ -146,12 +148,20 @@ def _led_alone(found: DirectorySurvey, options: LogOptions) -> bool:
 def _check_start(disk: Disk, found: DirectorySurvey, newest: OffsetAndEpoch | None) -> None:
     """What lies before the log must be in a snapshot."""
     start = found.start_offset = found.segments[0].base_offset
+    if newest is not None and _diverged(found, newest):
+        return  # an install was interrupted when it had dropped the first segments
     if start > 0 and (newest is None or newest.offset < start):
         says = "there is none" if newest is None else f"the newest is {snapshot_name(newest)}"
         raise CorruptLogError(
             f"{disk.where}: the log begins at offset {start}, which needs a snapshot that reaches "
             f"there, but {says}; restore the missing .checkpoint file, or {REJOIN}"
         )
+
+
+def _diverged(found: DirectorySurvey, newest: OffsetAndEpoch) -> bool:
+    """Is all of the log older than the snapshot's last record? Then none beyond was committed."""
+    known = found.scan.epochs or found.saved_epochs or ()
+    return len(known) > 0 and known[-1][0] < newest.epoch
 
 
 def _supersedes(disk: Disk, found: DirectorySurvey, newest: OffsetAndEpoch) -> bool:
@@ -201,10 +211,11 @@ def _newer_epoch(found: DirectorySurvey, newest: OffsetAndEpoch) -> str:
 def _check_missing_batches(disk: Disk, found: DirectorySurvey, newest: OffsetAndEpoch) -> None:
     """Refuse a log that is empty or older than the newest snapshot, where the checkpoint knows more.
 
-    The checkpoint gets an epoch when its first batch is durable (`SegmentedLog.append`).
+    The checkpoint gets an epoch when its first batch is durable (`SegmentedLog.append`), but in
+    Kafka's node before it is written.
     """
     said = _newer_epoch(found, newest)
-    if said:
+    if said and not is_announced_by_kafka(disk, found, newest):
         raise CorruptLogError(
             f"{disk.where}/{found.segments[-1].file.name}: the log ends at offset "
             f"{found.scan.end_offset}, but {said}: records that were acknowledged may be lost. "

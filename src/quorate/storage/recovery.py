@@ -49,7 +49,8 @@ def repair(disk: Disk, found: DirectorySurvey, options: LogOptions) -> Segmented
     """Make the repairs of `found`; every step leaves a recoverable directory.
 
     1. Cut the torn tail.
-    2. Drop a log that the newest snapshot superseded, the last segment first.
+    2. Drop what precedes a hole, the first segment first, and a log that the newest snapshot
+       superseded, the last segment first.
     3. Create the segment that a log without one needs.
     4. Remove files of interrupted operations; write partition.metadata.
     5. Sync everything, then write the indexes.  6. Write the epoch checkpoint, if the log says otherwise.
@@ -57,6 +58,7 @@ def repair(disk: Disk, found: DirectorySurvey, options: LogOptions) -> Segmented
     if found.torn_bytes:
         last = found.segments[-1]
         last.file.truncate(last.size)  # synced below
+    remove_segments(disk, found.dropped)
     if found.superseded:
         remove_segments(disk, reversed(found.segments))
         found.segments = []

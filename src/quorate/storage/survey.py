@@ -55,6 +55,10 @@ class DirectorySurvey:
     snapshots: list[SnapshotInfo] = field(default_factory=list)
     snapshot_control: ControlState | None = None
     segments: list[Segment] = field(default_factory=list)
+    dropped: list[Segment] = field(default_factory=list)
+    """Of an older log, before a hole that a snapshot covers."""
+    begun: int | None = None
+    """The base offset of an empty segment at the newest snapshot, beside a log that it does not fit."""
     scan: LogScan = field(default_factory=lambda: LogScan(0))
     saved_epochs: tuple[tuple[int, int], ...] | None = None
     torn_bytes: int = 0
@@ -145,28 +149,34 @@ def _cure_of_snapshot(ids: list[OffsetAndEpoch], names: frozenset[str]) -> str:
 
 
 def _saved_epochs(disk: Disk, found: DirectorySurvey) -> tuple[tuple[int, int], ...] | None:
-    """The epochs of leader-epoch-checkpoint; None when it is missing or damaged: the log has them."""
+    """The epochs of leader-epoch-checkpoint; None when it is missing, damaged or has no bytes: the log has
+    them."""
     if LEADER_EPOCH_CHECKPOINT not in found.names:
         return None
+    data = read_file(disk, LEADER_EPOCH_CHECKPOINT)
     try:
-        return decode_leader_epochs(read_file(disk, LEADER_EPOCH_CHECKPOINT))
+        return decode_leader_epochs(data) or (() if data.split() == [b"0", b"0"] else None)
     except FormatError as error:
         found.notes.append(Warn(f"{error}: written anew from the log"))
         return None
 
 
 def _read_segments(disk: Disk, found: DirectorySurvey, options: LogOptions) -> None:
+    """Read the segments, and set aside what an interrupted install of Kafka's node left.
+
+    That node begins the segment of the snapshot before it drops the last one of the old log
+    (`LocalLog.truncateFullyAndStartAt`). A kill between the two leaves both.
+    """
     bases = sorted(base for base in map(parse_segment_name, found.names) if base is not None)
     if not bases:
         return
+    begun = _begun_at_snapshot(disk, found, bases)
+    if begun is not None:
+        bases.remove(begun)
     found.scan.end_offset = bases[0]
     for base in bases:
         if base != found.scan.end_offset:
-            raise CorruptLogError(
-                f"{disk.where}/{segment_name(base)}: the segment before it ends at offset "
-                f"{found.scan.end_offset}, so records are missing between them; restore the "
-                f"missing segment, or {REJOIN}"
-            )
+            _drop_before_hole(disk, found, base)
         segment = Segment(base, disk.open(segment_name(base)), options.index_interval)
         found.segments.append(segment)
         size = segment.file.size()
@@ -174,6 +184,52 @@ def _read_segments(disk: Disk, found: DirectorySurvey, options: LogOptions) -> N
             found.scan.run(segment, size)
         except DamageError as damage:
             _note_or_refuse_damage(disk, found, damage, size, last=base == bases[-1])
+    if begun is not None and begun == found.scan.end_offset and not found.torn_bytes:
+        file = disk.open(segment_name(begun))  # the log was rolled there
+        found.segments.append(Segment(begun, file, options.index_interval))
+    else:
+        found.begun = begun
+
+
+def _begun_at_snapshot(disk: Disk, found: DirectorySurvey, bases: list[int]) -> int | None:
+    """The empty segment at the newest snapshot's offset, where there are others."""
+    newest = found.snapshots[-1].id.offset if found.snapshots else 0
+    if newest == 0 or len(bases) == 1 or newest not in bases:
+        return None
+    file = disk.open(segment_name(newest))
+    is_empty = file.size() == 0
+    file.close()
+    return newest if is_empty else None
+
+
+def _drop_before_hole(disk: Disk, found: DirectorySurvey, base: int) -> None:
+    """Drop what precedes a hole that ends at a snapshot, which holds all of it; refuse another hole.
+
+    Kafka's node starts on an interrupted install without a repair where old log and snapshot are of
+    one epoch (`KafkaRaftLog.truncateToLatestSnapshot`), and appends behind the snapshot.
+    """
+    end, last_epoch = found.scan.end_offset, found.scan.last_epoch
+    if base < end or not any(
+        info.id.offset == base and info.id.epoch >= last_epoch for info in found.snapshots
+    ):
+        raise hole_error(disk, base, end)
+    found.dropped += found.segments
+    found.segments = []
+    found.scan = LogScan(base)
+    found.notes.append(
+        Warn(
+            f"{disk.where}: the log ended at offset {end} and goes on at {base}, where a snapshot ends: "
+            "dropped what is before the snapshot, an install of it was interrupted"
+        )
+    )
+
+
+def hole_error(disk: Disk, base: int, end: int) -> CorruptLogError:
+    """The segment at `base` does not continue the log, which ends at `end` (exclusive)."""
+    return CorruptLogError(
+        f"{disk.where}/{segment_name(base)}: the segment before it ends at offset {end}, so records "
+        f"are missing between them; restore the missing segment, or {REJOIN}"
+    )
 
 
 def _note_or_refuse_damage(

@@ -36,6 +36,8 @@ from quorate.storage.segment import (
 )
 from quorate.storage.survey import REJOIN, DirectorySurvey
 
+_KAFKAS_INDEX: Final = 10_485_760
+"""`segment.index.bytes` of the metadata log, which has the default (`KafkaRaftLog.createLog`)."""
 _OF_SEGMENTS: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 
@@ -75,13 +77,49 @@ def check_witnesses(disk: Disk, found: DirectorySurvey, newest: OffsetAndEpoch) 
             )
 
 
+def is_announced_by_kafka(disk: Disk, found: DirectorySurvey, newest: OffsetAndEpoch) -> bool:
+    """May Kafka's node have been killed between the entry of an epoch and the epoch's first batch?
+
+    It writes the entry first (`KafkaRaftLog.initializeLeaderEpoch`, `UnifiedLog.append`). The log has
+    no batch behind the snapshot, and the loss of all batches looks alike. So all of this must hold:
+
+    1. One epoch is newer than the snapshot's, and begins where the log ends.
+    2. `quorum-state` knows it: an epoch is saved before anything is done in it.
+    3. Both index files of the segment have the full size that a running node gives them, and no
+       entry. So 4 KiB of batches at most, and one more, were ever in the segment.
+    """
+    end = max(newest.offset, found.scan.end_offset)
+    later = [entry for entry in found.saved_epochs or () if entry[0] > newest.epoch]
+    if found.election is None or len(later) != 1:
+        return False
+    ((epoch, start),) = later
+    base = found.begun if found.begun is not None else found.segments[-1].base_offset
+    return (
+        start == end == base
+        and epoch <= found.election.epoch
+        and all(
+            _is_unused(disk, found, segment_name(base, suffix), entry)
+            for suffix, entry in ((INDEX_SUFFIX, 8), (TIME_INDEX_SUFFIX, 12))
+        )
+    )
+
+
+def _is_unused(disk: Disk, found: DirectorySurvey, name: str, entry_size: int) -> bool:
+    """Is it an index file as Kafka's node makes it: as many entries as may be, all zeros?"""
+    if name not in found.names:
+        return False
+    data = read_file(disk, name)
+    return len(data) == _KAFKAS_INDEX // entry_size * entry_size == data.count(0)
+
+
 def _tail_is_older(found: DirectorySurvey, newest: OffsetAndEpoch) -> bool:
     """Was everything beyond the newest snapshot of older epochs than the snapshot?
 
     A leader replaced it by the snapshot. A log that is there and reaches the snapshot's epoch
-    contradicts that.
+    contradicts that. A log that begins behind the snapshot has no batch yet: the checkpoint would
+    know the batch's epoch.
     """
-    if found.segments and not found.superseded:
+    if found.scan.epochs and not found.superseded:
         return False
     saved = found.saved_epochs
     return saved is not None and len(saved) > 0 and saved[-1][0] < newest.epoch
@@ -89,7 +127,11 @@ def _tail_is_older(found: DirectorySurvey, newest: OffsetAndEpoch) -> bool:
 
 def _knowing(disk: Disk, found: DirectorySurvey, end: int) -> Iterator[str]:
     """What knows of an offset at `end` or beyond, in words."""
+    # Kafka's node empties the checkpoint before it removes the producer states of the old log.
+    is_reset = not found.scan.epochs and found.saved_epochs == ()
     for name in sorted(found.names):
+        if is_reset and name.endswith(PRODUCER_STATE_SUFFIX):
+            continue
         if (state := parse_segment_name(name, PRODUCER_STATE_SUFFIX)) is not None and state > end:
             yield f"{name} knows offset {state - 1}"
         for suffix in _OF_SEGMENTS:

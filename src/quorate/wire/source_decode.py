@@ -21,9 +21,14 @@ from quorate.wire.source import (
 )
 
 
-def decoder_source(cls: type[Message], version: int, name: str) -> tuple[list[str], set[str]]:
-    """Lines that define function `name(buf, pos) -> (message, pos)`, and the layouts they use."""
-    decoder = _Decoder(cls, version)
+def decoder_source(
+    cls: type[Message], version: int, name: str, *, as_java: bool = False
+) -> tuple[list[str], set[str]]:
+    """Lines that define function `name(buf, pos) -> (message, pos)`, and the layouts they use.
+
+    `as_java`: take what Kafka's generated readers take (`java_decoder`); needs `java_text` in scope.
+    """
+    decoder = _Decoder(cls, version, as_java)
     decoder.struct(cls, "m", "")
     decoder.flush()
     fields = "".join(f"({path!r}, {size}), " for path, size in decoder.fields)
@@ -46,7 +51,8 @@ def decoder_source(cls: type[Message], version: int, name: str) -> tuple[list[st
 
 
 class _Decoder:
-    def __init__(self, cls: type[Message], version: int) -> None:
+    def __init__(self, cls: type[Message], version: int, as_java: bool) -> None:
+        self.as_java = as_java
         self.schema = cls.schema
         self.version = version
         self.flexible = cls.schema.is_flexible(version)
@@ -137,16 +143,21 @@ class _Decoder:
             self._varint(tag)
             self._varint(size)
             self.code.add(f"{stop} = pos + {size}")
-            self._check_stop(stop, size)
+            if not self.as_java:
+                self._check_stop(stop, size)
             word = "if"
             for field in known:
                 with self.code.block(f"{word} {tag} == {field.tag}:"):
                     self.known_tag(field, var, path)
                 word = "elif"
             with self.code.block("else:"):
+                if self.as_java:
+                    self._check_stop(stop, size)
                 self.code.add(f"{unknown}[{tag}] = buf[pos:{stop}]", f"pos = {stop}")
-            with self.code.block(f"if pos != {stop}:"):
-                self.code.add('raise CodecFaultError("a tagged field is not as long as it says")')
+            if not self.as_java:
+                with self.code.block(f"if pos != {stop}:"):
+                    fault = '"a tagged field is not as long as it says"'
+                    self.code.add(f"raise CodecFaultError({fault})")
         with self.code.block(f"if {unknown}:"):
             self.code.add(f"{var}.unknown_tags = tuple(sorted({unknown}.items()))")
 
@@ -215,7 +226,7 @@ class _Decoder:
             # Kafka's generated readers refuse longer strings in flexible versions too.
             with self.code.block(f"if {length} > 32767:"):
                 self.code.add('raise CodecFaultError("the string is longer than 32767 bytes")')
-            value += ".decode()"
+            value = f"java_text({value})" if self.as_java else f"{value}.decode()"
         self.code.add(assign.format(value), f"pos = {stop}")
 
     def array(self, field: Field, count: str, assign: str, path: str) -> None:

@@ -13,8 +13,8 @@ from typing import Final
 
 from quorate.formats.errors import NewerRecordError, RecordError
 from quorate.formats.topics import groups, other_groups, share_state, transactions
-from quorate.wire import codec
 from quorate.wire.errors import WireError
+from quorate.wire.java_decoder import decode_prefix_as_java
 from quorate.wire.schema import Message
 
 _PREFIX_SIZE: Final = 2
@@ -103,6 +103,6 @@ def _int16(data: bytes, what: str) -> int:
 
 def _message(cls: type[Message], version: int, data: bytes, where: str) -> Message:
     try:
-        return codec.decode_prefix(cls, version, data, _PREFIX_SIZE)[0]
+        return decode_prefix_as_java(cls, version, data, _PREFIX_SIZE)[0]
     except WireError as error:
         raise RecordError(f"Could not read record {where} due to: {error}.") from None

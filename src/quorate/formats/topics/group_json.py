@@ -10,8 +10,8 @@ from quorate.formats.topics.groups import (
     ConsumerProtocolSubscription,
     GroupMetadataValue,
 )
-from quorate.wire import codec
 from quorate.wire.errors import WireError
+from quorate.wire.java_decoder import decode_prefix_as_java
 from quorate.wire.schema import Message
 
 _CONSUMER: Final = "consumer"
@@ -51,7 +51,7 @@ def _embedded(cls: type[Message], data: bytes) -> str:
     version = int.from_bytes(data[:_VERSION_SIZE], "big", signed=True)
     known = min(max(version, low), high)
     try:
-        message, _ = codec.decode_prefix(cls, known, data, _VERSION_SIZE)
+        message, _ = decode_prefix_as_java(cls, known, data, _VERSION_SIZE)
     except WireError:
         return base64(data)
     if version > high and any(

@@ -33,6 +33,7 @@ CUT_OVER_A_TAIL: Final = "a crash interrupted an install over a log that had mor
 REPLACED_THEN_UPGRADED: Final = "a disk was replaced at kraft.version 0, then the quorum upgraded"
 ROLLED_BACK: Final = "a majority was put back on old disks"
 LATE_REGISTRATION: Final = "a registration was answered after its node had left that controller"
+SNAPSHOT_AHEAD: Final = "a leader crashed with a snapshot beyond its log on disk"
 EDGES: Final = (
     FULL_LAST_CHUNK,
     DENSE_INDEX,
@@ -42,7 +43,10 @@ EDGES: Final = (
     REPLACED_THEN_UPGRADED,
     ROLLED_BACK,
     LATE_REGISTRATION,
+    SNAPSHOT_AHEAD,
 )
+_DROPPED: Final = "dropped the log, it goes on behind"
+"""In the note of a recovery that takes the snapshot for the log."""
 _INDEX_ENTRY: Final = 8
 _MANY: Final = 10
 
@@ -57,17 +61,25 @@ class EdgeCoverage(Observer):
         """By node: whether a read of its log for a peer waits."""
         self._chunk = 0
         self._replaced = False
+        self._led: dict[int, bool] = {}
+        """By node that crashed: whether it led, so that nobody sent it a snapshot."""
 
     def began(self, world: ObservableWorld) -> None:
         self._chunk = world.plan.timing.snapshot_max_bytes
 
     def started(self, process: SimulatedNode, recovered: Recovered) -> None:
+        if self._led.pop(process.id, False) and any(_DROPPED in note for note in recovered.notes):
+            self.coverage[SNAPSHOT_AHEAD] += 1
         self._states[process.id] = process.core.state
         self._waiting[process.id] = False
         disk = process.storage.disk
         sizes = [disk.open(name).size() for name in disk.names() if name.endswith(INDEX_SUFFIX)]
         if any(size >= _MANY * _INDEX_ENTRY for size in sizes):
             self.coverage[DENSE_INDEX] += 1
+
+    def crashed(self, process: SimulatedNode) -> None:
+        state = self._states.get(process.id)
+        self._led[process.id] = state is not None and isinstance(state.role, Leader)
 
     def wiped(self, process: SimulatedNode) -> None:
         self._replaced = self._replaced or all(

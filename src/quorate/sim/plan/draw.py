@@ -30,6 +30,7 @@ from quorate.sim.plan.plan import (
     largest_submit,
 )
 from quorate.sim.plan.rolled_back import rolled_back
+from quorate.sim.plan.snapshot_ahead import snapshot_ahead
 from quorate.sim.prng import Prng
 
 _SIZES: Final = (1, 2, 3, 3, 3, 3, 3, 4, 5, 5, 5, 6, 7)
@@ -40,6 +41,8 @@ _LONG_RUNNING: Final = 0.025
 """The part of the seeds that draw a world of `long_running`."""
 _ROLLED_BACK: Final = 0.02
 """The part of the seeds that draw a world of `rolled_back`."""
+_SNAPSHOT_AHEAD: Final = 0.01
+"""The part of the seeds that draw a world of `snapshot_ahead`."""
 _WORLDS_IN_ONE: Final = 8
 _SMALL_BATCH: Final = 1 << 17
 """Batch size in bytes above which only `sim.run.oversize_probe` submits records that are too large."""
@@ -63,7 +66,10 @@ def draw(seed: int) -> Plan:
     hours, loss = Prng(seed, "patient"), Prng(seed, "rolled back")
     if hours.happens(_LONG_RUNNING):
         return long_running(seed, hours)
-    return rolled_back(seed, loss) if loss.happens(_ROLLED_BACK) else _short(seed)
+    if loss.happens(_ROLLED_BACK):
+        return rolled_back(seed, loss)
+    ahead = Prng(seed, "own snapshot")
+    return snapshot_ahead(seed, ahead) if ahead.happens(_SNAPSHOT_AHEAD) else _short(seed)
 
 
 def _short(seed: int) -> Plan:

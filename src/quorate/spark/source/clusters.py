@@ -50,8 +50,9 @@ def identify(
     """Whose the logs are.
 
     1. The option `clusters` names logs by their paths, the option `clusterId` all others.
-    2. Logs without a meta.properties are of no cluster. One alone is read all the same; beside
-       others it only gets a row with its problem. Raises SourceError where there are only such.
+    2. Logs without a meta.properties are of no cluster. One alone is read all the same, as
+       `unknown` (not by a job: `refuse_unnamed`); beside others it only gets a row with its problem.
+       Raises SourceError where there are only such.
     3. Logs under one id whose histories differ are of several clusters (`histories`).
     """
     given = given_names(logs, options.clusters)
@@ -70,7 +71,7 @@ def identify(
         else:
             known.append(replace(log, cluster_id=id))
     for path in _unknown_paths(unknown, known):
-        found[path] = Identity(UNKNOWN_CLUSTER, f"{path}: {_NO_META}", True)
+        found[path] = Identity(UNKNOWN_CLUSTER, f"{path}: {NO_META}", True)
     names = frozenset(given.values())
     histories = named_histories(known, readers, names)
     for path, cluster in by_path(histories).items():
@@ -78,9 +79,10 @@ def identify(
     return Identified(found, histories, names)
 
 
-_NO_META: Final = (
+NO_META: Final = (
     "no meta.properties beside it says of which cluster it is: copy it too, or " + HOW_TO_NAME
 )
+"""Of a log that may be of any cluster."""
 
 
 def _unknown_paths(unknown: Sequence[LogDirectory], known: Sequence[LogDirectory]) -> list[str]:
@@ -92,8 +94,19 @@ def _unknown_paths(unknown: Sequence[LogDirectory], known: Sequence[LogDirectory
     if paths and known:
         return paths
     if len(paths) > 1:
-        raise SourceError(f"{paths[0]} and {len(paths) - 1} more: {_NO_META}")
+        raise SourceError(f"{paths[0]} and {len(paths) - 1} more: {NO_META}")
     return []
+
+
+def refuse_unnamed(found: Identified) -> None:
+    """Raise SourceError where a log is read of which nothing says whose it is.
+
+    A warehouse would take the next such log for another replica of the same cluster.
+    """
+    for path, identity in found.by_path.items():
+        is_unnamed = identity.cluster_id == UNKNOWN_CLUSTER and not identity.unreadable
+        if is_unnamed and UNKNOWN_CLUSTER not in found.given:
+            raise SourceError(f"{path}: {NO_META}")
 
 
 def _refuse_mixed(logs: Iterable[LogDirectory], cluster_id: str) -> None:

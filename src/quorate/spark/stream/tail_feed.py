@@ -20,7 +20,7 @@ from quorate.spark.files.layout import UNKNOWN_CLUSTER, LogDirectory
 from quorate.spark.files.naming import check_given
 from quorate.spark.files.paths import SourceError, SourceFile, TransientError
 from quorate.spark.files.scan import Damage, located_problem, runs
-from quorate.spark.source.clusters import Identity, identify
+from quorate.spark.source.clusters import NO_META, Identity, identify
 from quorate.spark.source.options import SourceOptions
 from quorate.spark.source.plan import FileRange, logs_of
 from quorate.spark.source.read import with_missing_offsets
@@ -101,8 +101,7 @@ class TailedDirectories:
             self._notify(why)
 
     def _leave_out(self, path: str, problem: str | None) -> None:
-        why = problem or f"{path}: no meta.properties beside it names its cluster: copy it too"
-        self._pass(path, f"{why}, or give the option clusterId")
+        self._pass(path, problem or f"{path}: {NO_META}")
 
     def _identify(self, logs: Sequence[LogDirectory], readers: FileReaders) -> None:
         """Find out whose the logs are; a cluster keeps its name while the stream runs.

@@ -33,6 +33,7 @@ from quorate.spark.files.histories import (
     split_name,
 )
 from quorate.spark.files.naming import NamedHistory, undecided_text
+from quorate.spark.source.clusters import refuse_unnamed
 from quorate.spark.source.options import SourceOptions
 from quorate.spark.source.plan import identify_all, logs_of
 from quorate.spark.tables.control import ClusterProgress, load_progress
@@ -95,6 +96,8 @@ def names_in(store: TableStore, options: SourceOptions) -> Resolution:
     with FileReaders() as readers:
         logs, archives = logs_of(options, readers)
         found, _ = identify_all(logs, archives, options, readers, every_archive=True)
+        if options.cluster_id is None:
+            refuse_unnamed(found)
         unnamed = [one for one in found.histories if one.cluster_id not in found.given]
         resolved = resolve(unnamed, load_progress(store.version()))
     resolved.unreadable = [
