@@ -79,7 +79,8 @@ class Part:
     """Records of a result that is not atomic, yielded by a decision: they are written now.
 
     Each part leaves an image that is consistent. The response waits for the last one. A decision
-    refuses the request before its first part: a later ApiError counts as a fault.
+    refuses the request before its first part: a later ApiError counts as a fault. A Part that is no
+    Turn is for records that nothing may come between, as in a metadata transaction.
     """
 
     records: Sequence[Message]
