@@ -1,11 +1,14 @@
 """A controlled shutdown of a broker with many partitions takes several turns."""
 
+from conformance.marker import kafka_scenario
 from controller.cluster import SESSION_MS, Cluster
 from controller.test_leaders import alter
 from quorate.base.errors import ErrorCode
+from quorate.controller.heartbeats import BROKER_HEARTBEAT
+from quorate.controller.liveness import BrokerControl
 from quorate.controller.topic_deletion import DELETE_TOPICS
 from quorate.metadata.image import NO_LEADER
-from quorate.wire.messages import DeleteTopicsRequest
+from quorate.wire.messages import BrokerHeartbeatRequest, DeleteTopicsRequest
 
 
 def cluster_of(brokers=2, replicas=(1, 2), partitions=7):
@@ -60,6 +63,31 @@ def test_a_broker_ends_when_the_others_have_applied_the_last_of_its_moves():
     assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down
     cluster.heartbeat(2, offset=last)
     assert cluster.heartbeat(1, want_shut_down=True).should_shut_down
+
+
+@kafka_scenario("ReplicationControlManagerTest", "processExpiredBrokerHeartbeat")
+def test_a_heartbeat_that_waits_for_too_long_says_what_its_broker_has_applied():
+    """Of the registered incarnation; it does not take the broker out of a shutdown, nor into service."""
+    cluster = cluster_of(3)
+    cluster.heartbeat(1, want_shut_down=True)
+    last = cluster.next_offset - 1
+    cluster.heartbeat(2, offset=last)
+    cluster.heartbeat(3, offset=last - 1)
+
+    def expire(broker_id, epoch, offset):
+        request = BrokerHeartbeatRequest(
+            broker_id=broker_id, broker_epoch=epoch, current_metadata_offset=offset
+        )
+        cluster.liveness.written(BROKER_HEARTBEAT.expired(cluster.head, request))
+
+    expire(3, cluster.broker(3).epoch + 1, last)
+    expire(9, 1, last)
+    assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down
+    for broker_id in (1, 3):
+        expire(broker_id, cluster.broker(broker_id).epoch, last)
+    assert cluster.heartbeat(1, want_shut_down=True).should_shut_down
+    expire(1, cluster.broker(1).epoch, last)
+    assert cluster.liveness.present_state(cluster.broker(1)) is BrokerControl.FENCED
 
 
 def register_again(cluster):

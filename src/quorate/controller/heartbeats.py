@@ -264,7 +264,20 @@ def _heartbeat_failed(
     return BrokerHeartbeatResponse(error_code=error)
 
 
-BROKER_HEARTBEAT: Final = WriteOperation("BrokerHeartbeat", _heartbeat, _heartbeat_failed)
+def _heartbeat_expired(
+    head: HeadView, request: BrokerHeartbeatRequest
+) -> tuple[LivenessChange, ...]:
+    """What the broker has applied counts (`processExpiredBrokerHeartbeat`)."""
+    broker = head.image.cluster.brokers.get(request.broker_id)
+    if broker is None or broker.epoch != request.broker_epoch:
+        return ()
+    state = BrokerControl.FENCED if broker.fenced else BrokerControl.UNFENCED
+    return (HeartbeatDecided(broker.id, state, request.current_metadata_offset),)
+
+
+BROKER_HEARTBEAT: Final = WriteOperation(
+    "BrokerHeartbeat", _heartbeat, _heartbeat_failed, expired=_heartbeat_expired
+)
 
 
 # -- fencing -----------------------------------------------------------------------------------

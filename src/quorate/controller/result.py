@@ -125,6 +125,10 @@ def _no_timeout(request: Any) -> None:
     return None
 
 
+def _nothing_counts(head: HeadView, request: Any) -> tuple[LivenessChange, ...]:
+    return ()
+
+
 class OnException(Enum):
     """What an unexpected exception of a decision does. Each kind counts as a fault.
 
@@ -154,6 +158,8 @@ class WriteOperation(Generic[Q, R]):
     asks for something."""
     timeout_ms: Callable[[Q], int | None] = _no_timeout
     """How long the request may wait in the write queue; None: for ever."""
+    expired: Callable[[HeadView, Q], tuple[LivenessChange, ...]] = _nothing_counts
+    """What counts of a request that has waited for too long."""
     on_exception: OnException = OnException.RESIGN
 
 
