@@ -9,6 +9,7 @@ After each decision `check` holds what no record may break.
 """
 
 import copy
+import itertools
 import random
 
 from immutables import Map
@@ -18,7 +19,7 @@ from quorate.controller.brokers import BROKER_REGISTRATION
 from quorate.controller.context import Context, ControllerConfig
 from quorate.controller.head import Head
 from quorate.controller.heartbeats import BROKER_HEARTBEAT, FENCE_STALE_BROKER
-from quorate.controller.liveness import Liveness
+from quorate.controller.liveness import BrokerControl, Liveness
 from quorate.controller.result import Part, Result, Turn
 from quorate.controller.topics import CREATE_TOPICS
 from quorate.formats.records import ConfigRecord, FeatureLevelRecord, encode_record
@@ -98,7 +99,7 @@ class Cluster:
             requester=self.requester,
             image=self.image,
         )
-        self.records = []
+        self.records, self.sizes = [], []
         self.known = copy.deepcopy(vars(self.liveness))
         result = operation.decide(self.head, request, context)
         if not isinstance(result, Result):
@@ -107,11 +108,13 @@ class Cluster:
         self._part(result)
         self.liveness.written(result.liveness)
         self.liveness.committed(result.liveness, self.next_offset - 1)
-        check_shutdowns(self.image, self.liveness)
+        if not self.is_between_turns:
+            check_shutdowns(self.image, self.liveness)
         return result.response
 
     def _part(self, part):
         self.records.extend(part.records)
+        self.sizes.append(len(part.records))
         self.write(part.records)
         if isinstance(part, Turn):
             self._check_liveness()
@@ -120,10 +123,13 @@ class Cluster:
             self.known = copy.deepcopy(vars(self.liveness))
 
     def _let_others_in(self):
-        records, between = self.records, self.between
+        known = self.records, self.sizes, self.between
         self.between, self.is_between_turns = (lambda: None), True
-        between()
-        self.records, self.between, self.is_between_turns = records, between, False
+        try:
+            known[2]()
+        finally:
+            self.records, self.sizes, self.between = known
+            self.is_between_turns = False
 
     def _check_liveness(self):
         assert vars(self.liveness) == self.known, "a decision changes nothing of the liveness"
@@ -188,6 +194,16 @@ class Cluster:
         for broker in self.image.cluster.brokers.values():
             if broker.id not in broker_ids and not broker.fenced:
                 self.liveness.contact(broker.id, broker.epoch, self.now_ms)
+
+    def at_turn(self, number, act):
+        """`act` is called after that turn of the next decision; nothing is after the others."""
+        turns = itertools.count(1)
+        self.between = lambda: act() if next(turns) == number else None
+
+    def new_leader(self):
+        """Another controller becomes active: it knows the image alone."""
+        self.between = lambda: None
+        self.liveness.activate(self.image.cluster, {}, self.now_ms)
 
     def run_to_the_end(self, task):
         """How often it had to be run until there was no more to do, without the last time."""
@@ -271,9 +287,8 @@ def check_shutdowns(image, liveness):
     ending = {
         broker.id
         for broker in image.cluster.brokers.values()
-        if broker.in_controlled_shutdown
-        and not liveness.is_moving(broker.id)
-        and not liveness.is_being_fenced(broker.id)
+        if liveness.present_state(broker) is BrokerControl.CONTROLLED_SHUTDOWN
+        and not liveness.is_leaving(broker.id)
     }
     leaders = {p.leader for topic in image.topics for p in topic.partitions.values()}
     assert not ending & leaders

@@ -4,14 +4,12 @@ import pytest
 
 from conformance.marker import kafka_scenario
 from controller.cluster import SESSION_MS, TOPIC, Cluster, directory
-from controller.test_leaders import alter
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID, Uuid
 from quorate.controller.brokers import UNREGISTER_BROKER
 from quorate.controller.directories import ASSIGN_REPLICAS_TO_DIRS
 from quorate.controller.heartbeats import (
     BROKER_HEARTBEAT,
-    FENCE_STALE_BROKER,
 )
 from quorate.controller.liveness import BrokerRegistered, BrokerUnregistered, Liveness
 from quorate.controller.partition_changes import (
@@ -370,52 +368,7 @@ def test_an_unregistered_broker_leaves_every_isr():
     )
 
 
-# -- fencing in several writes -------------------------------------------------------------------
-def begin_to_fence(cluster, broker_id):
-    cluster.expire(broker_id)
-    assert cluster.decide(FENCE_STALE_BROKER, None)
-
-
-def test_a_broker_with_many_partitions_is_fenced_in_several_writes():
-    cluster = Cluster(3, part_records=2)
-    cluster.create("a", assignments=[(1, 2, 3)] * 3)
-    cluster.create("b", assignments=[(1, 2, 3)] * 4)
-    begin_to_fence(cluster, 1)
-    assert len(cluster.records) == 2 and not cluster.broker(1).fenced
-    assert cluster.run_to_the_end(FENCE_STALE_BROKER) > 2
-    assert cluster.broker(1).fenced
-    for topic in cluster.image.topics:
-        for partition in topic.partitions.values():
-            assert (partition.leader, partition.isr) == (2, (2, 3))
-
-
-def test_a_broker_that_is_being_fenced_gets_nothing_new():
-    cluster = Cluster(3, part_records=2)
-    cluster.create("a", assignments=[(1, 2, 3)] * 5)
-    begin_to_fence(cluster, 1)
-    assert not cluster.broker(1).fenced
-    cluster.create("new", 6, 3)
-    assert all(
-        p.leader != 1 and 1 not in p.isr
-        for p in cluster.image.topics.named("new").partitions.values()
-    )
-    assert alter(cluster, [2, 1, 3], topic="new").error_code == ErrorCode.INELIGIBLE_REPLICA
-    assert cluster.heartbeat(1).is_fenced and cluster.records == []
-    cluster.run_to_the_end(FENCE_STALE_BROKER)
-    assert cluster.unfence(1) and not cluster.broker(1).fenced
-
-
-def test_a_new_controller_begins_anew_with_a_broker_that_was_being_fenced():
-    cluster = Cluster(3, part_records=2)
-    cluster.create("a", assignments=[(1, 2, 3)] * 5)
-    begin_to_fence(cluster, 1)
-    cluster.liveness.activate(cluster.image.cluster, {}, cluster.now_ms)
-    assert cluster.image.cluster.brokers[1].fenced is False
-    cluster.lose(1)
-    assert cluster.broker(1).fenced
-    assert {p.leader for p in cluster.image.topics.named("a").partitions.values()} == {2}
-
-
+# -- when a broker is caught up --------------------------------------------------------------------
 def test_a_broker_whose_partitions_leave_in_parts_is_unfenced_once_it_has_its_registration():
     """Its record is the last of them all."""
     cluster = Cluster(2, part_records=2)

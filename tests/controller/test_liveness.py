@@ -1,20 +1,27 @@
 """What the active controller knows of brokers: contacts, positions, shutdowns; blocks of producer ids."""
 
+from dataclasses import replace
+
 import pytest
 from immutables import Map
 
 from conformance.marker import kafka_scenario
-from controller.cluster import Cluster, incarnation
+from controller.cluster import Cluster, directory, incarnation
 from controller.test_brokers_and_partitions import refused
 from quorate.base.errors import ErrorCode
 from quorate.controller.heartbeats import BROKER_HEARTBEAT
 from quorate.controller.liveness import (
     BrokerControl,
+    BrokerFenced,
     BrokerRegistered,
-    FencingEnded,
+    BrokerUnregistered,
+    DirectoriesFailed,
+    DirectoriesFailing,
     HeartbeatDecided,
+    LeavingBegan,
     Liveness,
     SessionExpired,
+    ShutdownMoved,
 )
 from quorate.controller.placement import UsableBroker, usable_brokers
 from quorate.controller.producer_ids import ALLOCATE_PRODUCER_IDS
@@ -71,8 +78,46 @@ def test_sessions_end_after_the_timeout(liveness):
     expired = set()
     while (found := liveness.expired(SESSION_MS + 1)) is not None:
         expired.add(found)
-        liveness.written([SessionExpired(*found)])
+        liveness.written([SessionExpired(found[0], found[1], SESSION_MS + 1)])
     assert expired == KNOWN
+
+
+def test_a_contact_that_comes_while_its_broker_is_fenced_is_kept(liveness):
+    liveness.contact(1, 100, 5)
+    liveness.written([SessionExpired(1, 100, SESSION_MS + 1)])
+    assert liveness.has_session(1, 100, SESSION_MS + 5)
+
+
+def test_no_second_decision_fences_a_broker_that_leaves(liveness):
+    """But the run of the task after one that has failed does."""
+    now_ms = SESSION_MS + 1
+    first = liveness.expired(now_ms)
+    liveness.written([LeavingBegan(first[0], is_expired=True)])
+    assert liveness.expired(now_ms) == first
+    liveness.written([LeavingBegan(first[0])])
+    assert liveness.expired(now_ms) not in (None, first)
+
+
+def test_a_directory_is_failing_until_the_registration_says_so():
+    one, two = directory(1, 1), directory(1, 2)
+    cluster = cluster_of(replace(broker(1), directories=(one, two)), broker(2))
+    liveness = Liveness(SESSION_MS)
+
+    def online():
+        return liveness.without_failing(cluster).brokers[1].directories
+
+    assert liveness.without_failing(cluster) is cluster
+    liveness.written([DirectoriesFailing(1, frozenset({one}))])
+    assert online() == (two,) and 2 in liveness.without_failing(cluster).brokers
+    liveness.written([DirectoriesFailing(1, frozenset({two}))])
+    assert online() == ()
+    liveness.written([DirectoriesFailed(1, frozenset({one}))])
+    assert online() == (one,)
+    for change in (BrokerRegistered(1, is_new=True), BrokerUnregistered(1)):
+        liveness.written([DirectoriesFailing(1, frozenset({two})), change])
+        assert liveness.without_failing(cluster) is cluster
+    liveness.written([DirectoriesFailing(9, frozenset({two}))])
+    assert online() == (one, two)
 
 
 @kafka_scenario(
@@ -115,9 +160,9 @@ def heard(liveness, number, offset, state=UNFENCED):
 
 def shut_down(liveness, number, offset, position=0):
     """The controlled shutdown begins with the record at `offset`."""
-    change = HeartbeatDecided(number, SHUTTING_DOWN, position)
-    liveness.written([change])
-    liveness.committed([change], offset)
+    changes = HeartbeatDecided(number, SHUTTING_DOWN, position), ShutdownMoved(number)
+    liveness.written(changes)
+    liveness.committed(changes, offset)
 
 
 def next_state(liveness, cluster, number, *, leads=False, offset=100, **wants):
@@ -189,7 +234,7 @@ def test_a_registration_that_is_under_way_when_the_fencing_ends_is_not_forgotten
     liveness, known = Liveness(SESSION_MS), broker(1, True)
     registered = BrokerRegistered(1, is_new=True)
     liveness.written([registered])
-    liveness.written([FencingEnded(1)])
+    liveness.written([BrokerFenced(1)])
     assert not liveness.is_caught_up(known, 1_000)
     liveness.committed([registered], 40)
     assert not liveness.is_caught_up(known, 39) and liveness.is_caught_up(known, 40)

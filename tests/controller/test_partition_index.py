@@ -11,7 +11,7 @@ from controller.test_head import Log, encoded
 from controller.test_random_clusters import Requests
 from quorate.base.ids import OffsetAndEpoch, Uuid
 from quorate.controller.partition_index import PartitionIndex
-from quorate.controller.replicas import eligible_on, in_sync_on, leaderless
+from quorate.controller.replicas import leaderless_places, places_on
 from quorate.formats.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -23,7 +23,7 @@ from quorate.formats.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from quorate.metadata.image import Partition, Topic, Topics
+from quorate.metadata.image import NO_LEADER, Partition, Topic, Topics
 from quorate.metadata.replay import record_values
 from time_budget import DAY, share
 
@@ -148,6 +148,13 @@ def test_it_follows_a_random_cluster(number):
             p for t in cluster.image.topics for p in t.partitions.values() if p.leader == broker_id
         ]
         assert cluster.head.index.leads(broker_id) == len(led)
+        has = [
+            p
+            for t in cluster.image.topics
+            for p in t.partitions.values()
+            if broker_id in p.replicas or broker_id in p.elr
+        ]
+        assert cluster.head.index.has(broker_id) == len(has)
 
 
 def test_a_topic_with_more_partitions_on_a_broker_than_two_bytes_count():
@@ -155,7 +162,7 @@ def test_a_topic_with_more_partitions_on_a_broker_than_two_bytes_count():
     topic = Topic(Uuid(b"t" * 16), "t", Map(dict.fromkeys(range(65540), place)))
     topics = Topics(Map({topic.id: topic}), Map({"t": topic.id}))
     index = rebuilt(topics)
-    assert index.leads(1) == 65_540 and index.content() == rebuilt(topics).content()
+    assert index.leads(1) == index.has(1) == 65_540 and index.content() == rebuilt(topics).content()
     fewer = topic._replace(partitions=topic.partitions.delete(65_539))
     after = Topics(Map({topic.id: fewer}), topics.ids)
     index.advance(topics, after, {topic.id: {65_539}})
@@ -165,8 +172,22 @@ def test_a_topic_with_more_partitions_on_a_broker_than_two_bytes_count():
 
 
 # -- what it answers -----------------------------------------------------------------------------
-def names(places):
-    return {(place.topic.name, place.partition_id) for place in places}
+def names(head, places, is_meant):
+    topics = head.image.topics.by_id
+    found = {(topics[topic_id], index) for topic_id, index in places}
+    return {(topic.name, index) for topic, index in found if is_meant(topic.partitions[index])}
+
+
+def in_sync_on(head, broker_id):
+    return names(head, places_on(head, broker_id), lambda found: broker_id in found.isr)
+
+
+def eligible_on(head, broker_id):
+    return names(head, places_on(head, broker_id), lambda found: broker_id in found.elr)
+
+
+def leaderless(head):
+    return names(head, leaderless_places(head), lambda found: found.leader == NO_LEADER)
 
 
 def changed(cluster, topic, index, **fields):
@@ -177,15 +198,15 @@ def changed(cluster, topic, index, **fields):
 @kafka_scenario("BrokersToIsrsTest", "iterator")
 def test_the_partitions_that_have_a_broker_in_sync():
     cluster = Cluster(5)
-    assert names(in_sync_on(cluster.head, 1)) == set()
+    assert in_sync_on(cluster.head, 1) == set()
     cluster.create("a", assignments=[(1, 2, 3)])
     cluster.create("b", assignments=[(4, 2, 3), (4, 2, 3)])
-    assert names(in_sync_on(cluster.head, 1)) == {("a", 0)}
-    assert names(in_sync_on(cluster.head, 2)) == {("a", 0), ("b", 0), ("b", 1)}
-    assert names(in_sync_on(cluster.head, 4)) == {("b", 0), ("b", 1)}
-    assert names(in_sync_on(cluster.head, 5)) == set()
+    assert in_sync_on(cluster.head, 1) == {("a", 0)}
+    assert in_sync_on(cluster.head, 2) == {("a", 0), ("b", 0), ("b", 1)}
+    assert in_sync_on(cluster.head, 4) == {("b", 0), ("b", 1)}
+    assert in_sync_on(cluster.head, 5) == set()
     changed(cluster, "b", 1, isr=[4, 3])
-    assert names(in_sync_on(cluster.head, 2)) == {("a", 0), ("b", 0)}
+    assert in_sync_on(cluster.head, 2) == {("a", 0), ("b", 0)}
 
 
 @kafka_scenario("BrokersToIsrsTest", "leadersOnlyIterator", "noLeader")
@@ -197,21 +218,21 @@ def test_whom_a_broker_leads_and_what_has_no_leader():
     assert [index.leads(broker) for broker in (1, 2, 4)] == [1, 0, 1]
     changed(cluster, "a", 0, leader=2)
     assert [index.leads(broker) for broker in (1, 2, 4)] == [0, 1, 1]
-    assert names(leaderless(cluster.head)) == set()
+    assert leaderless(cluster.head) == set()
     changed(cluster, "a", 0, leader=-1)
-    assert index.leads(2) == 0 and names(leaderless(cluster.head)) == {("a", 0)}
+    assert index.leads(2) == 0 and leaderless(cluster.head) == {("a", 0)}
 
 
 @kafka_scenario("BrokerToElrsTest", "iterator")
 def test_the_partitions_for_which_a_broker_is_eligible():
     cluster = Cluster(4, elr=True)
-    assert names(eligible_on(cluster.head, 1)) == set()
+    assert eligible_on(cluster.head, 1) == set()
     cluster.create("a", assignments=[(1, 2, 3)])
     cluster.create("b", assignments=[(4, 2, 3), (3, 2, 1)])
     changed(cluster, "a", 0, isr=[1], eligible_leader_replicas=[2, 3])
     changed(cluster, "b", 0, isr=[4], eligible_leader_replicas=[2])
-    assert names(eligible_on(cluster.head, 1)) == set()
-    assert names(eligible_on(cluster.head, 2)) == {("a", 0), ("b", 0)}
-    assert names(eligible_on(cluster.head, 3)) == {("a", 0)}
+    assert eligible_on(cluster.head, 1) == set()
+    assert eligible_on(cluster.head, 2) == {("a", 0), ("b", 0)}
+    assert eligible_on(cluster.head, 3) == {("a", 0)}
     changed(cluster, "b", 1, isr=[3], eligible_leader_replicas=[1, 2])
-    assert names(eligible_on(cluster.head, 2)) == {("a", 0), ("b", 0), ("b", 1)}
+    assert eligible_on(cluster.head, 2) == {("a", 0), ("b", 0), ("b", 1)}

@@ -8,7 +8,7 @@ from quorate.base.ids import ZERO_UUID
 from quorate.controller.activation import ACTIVATION, NO_OP, Bootstrap
 from quorate.controller.context import ControllerConfig
 from quorate.controller.elections import ELECT_LEFT_OVER, ELECT_PREFERRED, ELECT_UNCLEAN
-from quorate.controller.heartbeats import CONTINUE_SHUTDOWN, FENCE_STALE_BROKER
+from quorate.controller.heartbeats import FENCE_STALE_BROKER
 from quorate.controller.liveness import Liveness
 from quorate.metadata.image import Image
 from quorate.node.apis import API_TABLE
@@ -149,26 +149,3 @@ def test_a_heartbeat_counts_as_contact_before_its_turn_comes():
     on_arrival = not_none(API_TABLE[BROKER_HEARTBEAT].on_arrival)
     on_arrival(liveness, request, 5_000)
     assert liveness.has_session(1, 100, 14_000) and not liveness.has_session(1, 100, 14_001)
-
-
-def test_a_shutdown_goes_on_while_there_are_partitions_to_move():
-    """One write at a time: the next one is asked for after it is done."""
-    writes = lead(ControllerConfig(1, "cluster", max_idle_ms=0))
-    for now_ms in (0, 20, 40):
-        writes.continue_shutdown(now_ms)
-        writes.continue_shutdown(now_ms + 5)
-        assert due(writes, now_ms + 9) == []
-        assert due(writes, now_ms + 10) == [CONTINUE_SHUTDOWN.name]
-    assert due(writes, 70) == []
-
-
-def test_no_second_write_of_a_shutdown_is_due_while_one_is_under_way():
-    writes = lead(ControllerConfig(1, "cluster", max_idle_ms=0))
-    writes.continue_shutdown(0)
-    assert [one.name for one, _ in writes.due(10, IMAGE)] == [CONTINUE_SHUTDOWN.name]
-    writes.continue_shutdown(20)
-    assert due(writes, 40) == []
-    writes.follow()
-    writes.lead(50)
-    writes.continue_shutdown(50)
-    assert CONTINUE_SHUTDOWN.name in due(writes, 60)

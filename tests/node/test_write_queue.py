@@ -15,7 +15,7 @@ from quorate.controller.context import Context, ControllerConfig
 from quorate.controller.elections import ELECT_PREFERRED, ELECT_UNCLEAN
 from quorate.controller.head import Head
 from quorate.controller.heartbeats import BROKER_HEARTBEAT, FENCE_STALE_BROKER
-from quorate.controller.liveness import BrokerRegistered, Liveness
+from quorate.controller.liveness import BrokerRegistered, LeavingBegan, Liveness
 from quorate.controller.result import (
     ApiError,
     KRaftVersionChange,
@@ -41,6 +41,7 @@ from quorate.raft.ready import Refused
 from quorate.raft.values import ControlState
 from quorate.replica.proposals import Committed, Submit, size_in_batch
 from quorate.wire.header import WireRequest
+from quorate.wire.messages import BrokerHeartbeatRequest
 
 ROOM = 4_000
 CONTEXT = Context(
@@ -241,12 +242,23 @@ def test_a_write_times_out_in_the_step_in_which_the_decision_before_it_ends():
 def test_writes_that_time_out_are_counted(operation, heartbeats):
     queue = Queue()
     queue.add(in_steps)
-    queue.queue.add(operation, None, None, 100, timeout_ms=50)
+    request = BrokerHeartbeatRequest() if heartbeats else None
+    queue.queue.add(operation, request, None, 100, timeout_ms=50)
     queue.queue.resume(149)
     assert queue.queue.counts.operations_timed_out == 0
     queue.queue.resume(150)
     counts = queue.queue.counts
     assert (counts.operations_timed_out, counts.heartbeats_timed_out) == (1, heartbeats)
+
+
+def test_what_counts_of_a_write_that_times_out_is_known_at_once():
+    queue = Queue()
+    queue.add(in_steps)
+    operation = replace(NO_OP, expired=lambda head, request: (LeavingBegan(7),))
+    queue.queue.add(operation, None, None, 0, timeout_ms=50)
+    assert not queue.liveness.is_leaving(7)
+    queue.queue.resume(50)
+    assert queue.liveness.is_leaving(7)
 
 
 def test_a_step_of_the_node_decides_a_bounded_number_of_queued_writes():

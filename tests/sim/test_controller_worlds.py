@@ -179,8 +179,8 @@ def counts_nothing(index: Any, *ignored: object) -> None:
     """In place of PartitionIndex.advance."""
 
 
-def is_never_being_fenced(liveness: Liveness, broker_id: int) -> bool:
-    """In place of Liveness.is_being_fenced: a broker gets new roles until its fencing is written."""
+def is_never_leaving(liveness: Liveness, broker_id: int) -> bool:
+    """In place of Liveness.is_leaving: a broker gets new roles until its fencing is written."""
     return False
 
 
@@ -210,7 +210,7 @@ def keeps_what_was_added(partition: Partition, replicas: list[int]) -> Partition
         (partition_changes._Change, "_is_valid", leads_anywhere, "partition states", 0),
         (partition_changes._Change, "_elect", elects_nobody, "partition states", 0),
         (PartitionIndex, "advance", counts_nothing, "index equals image", 0),
-        (Liveness, "is_being_fenced", is_never_being_fenced, "partition states", 30),
+        (Liveness, "is_leaving", is_never_leaving, "partition states", 30),
         (Liveness, "committed", counts_the_first_part_alone, "brokers are caught up", 0),
         (reassignments, "_reassigned", keeps_what_was_added, "liveness", 0),
     ],

@@ -6,21 +6,16 @@ Source: `ClusterControlManager.registerBroker`, `ReplicationControlManager.handl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator
 from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid, is_reserved_directory, uuid_to_text
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
-from quorate.controller.liveness import BrokerRegistered, BrokerUnregistered
-from quorate.controller.replicas import (
-    eligible_on,
-    in_parts,
-    in_sync_on,
-    leader_and_isr_changes,
-)
-from quorate.controller.result import MAX_RECORDS, ApiError, Result, Steps, WriteOperation
+from quorate.controller.liveness import BrokerRegistered, BrokerUnregistered, LeavingBegan
+from quorate.controller.replicas import Parts, departures, in_turns
+from quorate.controller.result import MAX_RECORDS, ApiError, Result, Steps, Turn, WriteOperation
 from quorate.formats.records import RegisterBrokerRecord, UnregisterBrokerRecord
 from quorate.formats.versions import KRAFT_VERSION, METADATA_VERSION, MetadataVersion
 from quorate.metadata.image import Broker, Image
@@ -61,7 +56,7 @@ def _register(
 ) -> Steps[BrokerRegistrationResponse]:
     """The checks in Kafka's order, then:
 
-    1. A new incarnation: the partitions leave the old one, cleanly or not.
+    1. A new incarnation: the partitions leave the old one, cleanly or not, in turns with other writes.
     2. RegisterBrokerRecord comes last: where the controller changes in between, the broker asks the
        next one, which does the rest.
     """
@@ -75,8 +70,8 @@ def _register(
         )
     existing = image.cluster.brokers.get(broker_id)
     is_new = existing is None or existing.incarnation_id != request.incarnation_id
-    if existing is not None and is_new:
-        _check_session(existing, context)
+    if is_new:
+        _check_session(broker_id, existing, context)
     if request.is_migrating_zk_broker:
         text = "Controller does not support registering ZK brokers."
         raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, text)
@@ -87,7 +82,8 @@ def _register(
     records: list[Message] = []
     if is_new:
         epoch = None if existing is None else existing.epoch
-        records = yield from in_parts(_leave(head, epoch, request, context), context)
+        parts = _leave(head, epoch, request, context)
+        records = (yield from in_turns(parts, [LeavingBegan(broker_id)])) or []
     record = _registration_record(request, existing if not is_new else None, context)
     if version.directory_assignment:
         record.log_dirs = list(request.log_dirs)
@@ -100,8 +96,14 @@ def _register(
     )
 
 
-def _check_session(existing: Broker, context: Context) -> None:
-    if context.liveness.has_session(existing.id, existing.epoch, context.monotonic_ms):
+def _check_session(broker_id: int, existing: Broker | None, context: Context) -> None:
+    """The old incarnation is silent, and no other decision takes the broker out of service.
+
+    Two at a time would not see each other's records. It ends soon, and the broker asks again.
+    """
+    liveness, now_ms = context.liveness, context.monotonic_ms
+    is_alive = existing is not None and liveness.has_session(existing.id, existing.epoch, now_ms)
+    if is_alive or liveness.is_leaving(broker_id):
         raise ApiError(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
             "Another broker is registered with that broker id. If the broker was recently restarted "
@@ -158,22 +160,17 @@ def _check_level(name: str, level: int, low: int, high: int) -> None:
 
 def _leave(
     head: HeadView, epoch: int | None, request: BrokerRegistrationRequest, context: Context
-) -> Iterable[Message]:
+) -> Parts:
     """The partitions of the previous incarnation, which had `epoch` (`BrokerShutdownHandler`).
 
     None: the broker is not registered. It may have been, and be eligible for partitions that it has lost.
     """
-    image, broker_id = head.image, request.broker_id
     names_epoch = context.version >= _SHUTDOWN_DETECTION
     is_clean = names_epoch and epoch == request.previous_broker_epoch
-    if image.features.elr_enabled and not is_clean:
-        return _unclean_shutdown(head, broker_id, context)
-    return leader_and_isr_changes(image, in_sync_on(head, broker_id), context, to_remove=broker_id)
-
-
-def _unclean_shutdown(head: HeadView, broker_id: int, context: Context) -> Iterator[Message]:
-    for found in (in_sync_on(head, broker_id), eligible_on(head, broker_id)):
-        yield from leader_and_isr_changes(head.image, found, context, unclean_shutdown=broker_id)
+    is_unclean = head.image.features.elr_enabled and not is_clean
+    return departures(
+        head, request.broker_id, context, is_unclean=is_unclean, of_eligible=is_unclean
+    )
 
 
 def _registration_record(
@@ -220,22 +217,45 @@ BROKER_REGISTRATION: Final = WriteOperation("BrokerRegistration", _register, _re
 # -- unregistration ----------------------------------------------------------------------------
 def _unregister(
     head: HeadView, request: UnregisterBrokerRequest, context: Context
-) -> Result[UnregisterBrokerResponse]:
-    image = head.image
-    broker = image.cluster.brokers.get(request.broker_id)
-    if broker is None:
-        text = f"Broker ID {request.broker_id} is not currently registered"
-        raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, text)
-    records: list[Message] = []
-    for found in (in_sync_on(head, broker.id), eligible_on(head, broker.id)):
-        records.extend(leader_and_isr_changes(image, found, context, to_remove=broker.id))
+) -> Steps[UnregisterBrokerResponse]:
+    """The partitions leave the broker, in turns with other writes; UnregisterBrokerRecord comes last.
+
+    A controller that takes over in between finds the broker registered: the request is to be sent again.
+    """
+    while True:
+        while context.liveness.is_leaving(request.broker_id):
+            yield Turn(())  # the decision that has begun with it ends first
+        broker = head.image.cluster.brokers.get(request.broker_id)
+        if broker is None:
+            text = f"Broker ID {request.broker_id} is not currently registered"
+            raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, text)
+        yield from _check_size(head, broker.id, context)
+        is_same = head.image.cluster.brokers.get(broker.id) is broker
+        if is_same and not context.liveness.is_leaving(broker.id):
+            break
+    parts = departures(head, broker.id, context, of_eligible=True)
+    records = (yield from in_turns(parts, [LeavingBegan(broker.id)])) or []
     records.append(UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch))
-    if len(records) > MAX_RECORDS:
-        text = "Unable to perform excessively large batch operation."
-        raise ApiError(ErrorCode.POLICY_VIOLATION, text)
     return Result(
         records, UnregisterBrokerResponse(), atomic=False, liveness=(BrokerUnregistered(broker.id),)
     )
+
+
+def _check_size(head: HeadView, broker_id: int, context: Context) -> Generator[Turn, None, None]:
+    """Raise ApiError where there are too many records (`BoundedListTooLongException`).
+
+    Nothing is written yet. Most brokers have too few partitions for it.
+    """
+    count = 1  # of the registration
+    if head.index.has(broker_id) + count <= MAX_RECORDS:
+        return
+    for records, is_last in departures(head, broker_id, context, of_eligible=True):
+        count += len(records)
+        if count > MAX_RECORDS:
+            text = "Unable to perform excessively large batch operation."
+            raise ApiError(ErrorCode.POLICY_VIOLATION, text)
+        if not is_last:
+            yield Turn(())
 
 
 def _unregistration_failed(

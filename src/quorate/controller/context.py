@@ -175,11 +175,11 @@ class Context:
         return self.may(operation, AclResource.CLUSTER, CLUSTER_NAME, logs_denied=False)
 
     def is_active(self, image: Image, broker_id: int) -> bool:
-        """The broker is registered, and neither fenced, nor being fenced, nor shutting down."""
+        """The broker is registered, and neither fenced, nor leaving, nor shutting down."""
         broker = image.cluster.brokers.get(broker_id)
         return (
             broker is not None
             and not broker.fenced
             and not broker.in_controlled_shutdown
-            and not self.liveness.is_being_fenced(broker_id)
+            and not self.liveness.is_leaving(broker_id)
         )

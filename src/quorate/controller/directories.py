@@ -18,7 +18,7 @@ from quorate.controller.partition_changes import (
     has_online_directory,
 )
 from quorate.controller.replicas import PlacedPartition, leader_and_isr_changes, rules_for
-from quorate.controller.result import ApiError, Result, WriteOperation
+from quorate.controller.result import ApiError, Result, Steps, Turn, WriteOperation
 from quorate.metadata.image import Broker, Image
 from quorate.wire.messages import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from quorate.wire.schema import Message
@@ -30,37 +30,74 @@ _Partition = _Topic.PartitionData
 
 def _assign(
     head: HeadView, request: AssignReplicasToDirsRequest, context: Context
-) -> Result[AssignReplicasToDirsResponse]:
+) -> Steps[AssignReplicasToDirsResponse]:
     """An unknown or failed directory is written all the same: the broker then leaves the ISR and
-    the leadership of the partitions in it."""
-    image = head.image
-    if not metadata_version(image).directory_assignment:
+    the leadership of the partitions in it.
+
+    Other writes are decided after a number of partitions. Each part moves its partitions and takes the
+    broker out of those in a failed directory, so it leaves an image that is consistent.
+    """
+    if not metadata_version(head.image).directory_assignment:
         text = "Directory assignment is not supported yet."
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, text)
-    broker = check_epoch(image, request.broker_id, request.broker_epoch)
-    records: list[Message] = []
-    failed: dict[tuple[Uuid, int], PlacedPartition] = {}
+    check_epoch(head.image, request.broker_id, request.broker_epoch)
+    part = _Part(head, request, context)
     response = AssignReplicasToDirsResponse()
     for given in request.directories:
-        is_online = has_online_directory(broker, given.id)
         answer = _Directory(id=given.id, topics=[])
         for topic in given.topics:
             partitions = []
             for partition in topic.partitions:
-                place = _place(image, topic.topic_id, partition.partition_index, broker)
-                error = place if isinstance(place, ErrorCode) else ErrorCode.NONE
-                partitions.append(
-                    _Partition(partition_index=partition.partition_index, error_code=error)
-                )
-                if isinstance(place, ErrorCode):
-                    continue
-                records.extend(_moved(image, place, broker, given.id, context))
-                if not is_online:
-                    failed[topic.topic_id, place.partition_id] = place
+                if part.seen == context.config.part_records:
+                    yield Turn(part.records())
+                    if not _is_registered(head.image, request):
+                        return Result((), _failed(request, ErrorCode.STALE_BROKER_EPOCH, None))
+                    part = _Part(head, request, context)
+                index = partition.partition_index
+                error = part.assign(given.id, topic.topic_id, index)
+                partitions.append(_Partition(partition_index=index, error_code=error))
             answer.topics.append(_Topic(topic_id=topic.topic_id, partitions=partitions))
         response.directories.append(answer)
-    records.extend(leader_and_isr_changes(image, failed.values(), context, to_remove=broker.id))
-    return Result(records, response, atomic=False)
+    return Result(part.records(), response, atomic=False)
+
+
+def _is_registered(image: Image, request: AssignReplicasToDirsRequest) -> bool:
+    broker = image.cluster.brokers.get(request.broker_id)
+    return broker is not None and broker.epoch == request.broker_epoch
+
+
+class _Part:
+    """Some of the assignments, decided on one image."""
+
+    def __init__(
+        self, head: HeadView, request: AssignReplicasToDirsRequest, context: Context
+    ) -> None:
+        self._image = head.image
+        self._context = context
+        cluster = context.liveness.without_failing(head.image.cluster)
+        self._broker = cluster.brokers[request.broker_id]
+        self._moves: list[Message] = []
+        self._offline: dict[tuple[Uuid, int], PlacedPartition] = {}
+        self.seen = 0
+        """Assignments, also those that are refused."""
+
+    def assign(self, directory: Uuid, topic_id: Uuid, index: int) -> ErrorCode:
+        """The replica of this partition lies in the directory. Returns why it is refused, or NONE."""
+        self.seen += 1
+        image, broker = self._image, self._broker
+        place = _place(image, topic_id, index, broker)
+        if isinstance(place, ErrorCode):
+            return place
+        self._moves += _moved(image, place, broker, directory, self._context)
+        if not has_online_directory(broker, directory):
+            self._offline[topic_id, index] = place
+        return ErrorCode.NONE
+
+    def records(self) -> list[Message]:
+        """The moves, then what leaves the ISR for it."""
+        found = self._offline.values()
+        left = leader_and_isr_changes(self._image, found, self._context, to_remove=self._broker.id)
+        return [*self._moves, *left]
 
 
 def _place(image: Image, topic_id: Uuid, index: int, broker: Broker) -> PlacedPartition | ErrorCode:

@@ -7,7 +7,7 @@ Source: `ReplicationControlManager.electLeaders`, `maybeBalancePartitionLeaders`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from quorate.base.errors import ErrorCode
@@ -15,12 +15,13 @@ from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.partition_changes import Election, PartitionTarget, change_partition
 from quorate.controller.replicas import (
-    NO_BROKER,
+    Parts,
     PlacedPartition,
-    imbalanced,
-    leaderless,
+    elections,
+    imbalanced_places,
+    in_turns,
     leaderless_places,
-    next_elections,
+    parts_of,
     rules_for,
 )
 from quorate.controller.result import (
@@ -35,7 +36,7 @@ from quorate.controller.result import (
     error_text,
 )
 from quorate.formats.records import PartitionChangeRecord
-from quorate.metadata.image import NO_LEADER, Image
+from quorate.metadata.image import NO_LEADER, Image, Partition
 from quorate.wire.messages import ElectLeadersRequest, ElectLeadersResponse
 from quorate.wire.schema import Message
 
@@ -172,33 +173,50 @@ ELECT_LEADERS: Final = WriteOperation(
 
 
 # -- periodic ----------------------------------------------------------------------------------
-def _balance(head: HeadView, request: None, context: Context) -> Result[bool]:
+def _balance(head: HeadView, request: None, context: Context) -> Steps[bool]:
     """The preferred leaders (`auto.leader.rebalance.enable`). The response: run again at once."""
-    return _periodic(head.image, imbalanced(head), Election.PREFERRED, context)
+
+    def changes(found: list[PlacedPartition]) -> Iterator[Message]:
+        return _elections(head.image, found, Election.PREFERRED, context)
+
+    places = imbalanced_places(head)
+    return _periodic(parts_of(head, places, _is_imbalanced, changes, context))
 
 
-def _unclean(head: HeadView, request: None, context: Context) -> Result[bool]:
+def _is_imbalanced(partition: Partition) -> bool:
+    return partition.leader != partition.preferred_leader
+
+
+def _unclean(head: HeadView, request: None, context: Context) -> Steps[bool]:
     """Leaders outside the ISR for topics that allow them. The response: run again at once."""
-    image, configs = head.image, context.configs
-    found = (
-        place
-        for place in leaderless(head)
-        if configs.unclean_leader_election(image, place.topic.name)
+
+    def changes(found: list[PlacedPartition]) -> Iterator[Message]:
+        image, configs = head.image, context.configs
+        allowed = [p for p in found if configs.unclean_leader_election(image, p.topic.name)]
+        return _elections(image, allowed, Election.UNCLEAN, context)
+
+    places = leaderless_places(head)
+    return _periodic(
+        parts_of(head, places, lambda found: found.leader == NO_LEADER, changes, context)
     )
-    return _periodic(image, found, Election.UNCLEAN, context)
 
 
-def _periodic(
+def _elections(
     image: Image, found: Iterable[PlacedPartition], election: Election, context: Context
-) -> Result[bool]:
-    records: list[Message] = []
-    for place in found:
-        record = _election(image, place, election, context)
-        if record is not None:
-            records.append(record)
-            if len(records) >= MAX_PERIODIC_ELECTIONS:
-                break
-    return Result(records, len(records) >= MAX_PERIODIC_ELECTIONS, atomic=False)
+) -> Iterator[Message]:
+    records = (_election(image, place, election, context) for place in found)
+    return (record for record in records if record is not None)
+
+
+def _periodic(parts: Parts) -> Steps[bool]:
+    """Other writes are decided between the parts."""
+    count = 0
+    while True:
+        records, is_last = next(parts)
+        count += len(records)
+        if is_last or count >= MAX_PERIODIC_ELECTIONS:
+            return Result(records, count >= MAX_PERIODIC_ELECTIONS, atomic=False)
+        yield Turn(records)
 
 
 ELECT_PREFERRED: Final = controller_task("electPreferred", _balance)
@@ -212,12 +230,8 @@ def _resume(head: HeadView, request: None, context: Context) -> Steps[bool]:
     Where a leadership ends between the turns of an unfencing, the broker is unfenced already: no
     heartbeat of its elects the other leaders.
     """
-    places = leaderless_places(head)
-    while True:
-        records, is_over = next_elections(head, places, context, to_add=NO_BROKER)
-        if is_over:
-            return Result(records, False, atomic=False)
-        yield Turn(records)
+    last = yield from in_turns(elections(head, context))
+    return Result(last or (), False, atomic=False)
 
 
 ELECT_LEFT_OVER: Final = controller_task("electLeftOver", _resume)

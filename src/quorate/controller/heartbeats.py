@@ -8,7 +8,7 @@ Source: `ReplicationControlManager.processBrokerHeartbeat` and `maybeFenceOneSta
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Final
 
 from quorate.base.errors import ErrorCode
@@ -18,29 +18,29 @@ from quorate.controller.brokers import check_epoch, metadata_version
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.liveness import (
-    ALL_TOPICS,
     UNKNOWN_OFFSET,
     BrokerControl,
-    FencingAdvanced,
-    FencingEnded,
+    BrokerFenced,
+    DirectoriesFailed,
+    DirectoriesFailing,
     HeartbeatDecided,
+    LeavingBegan,
     LivenessChange,
-    PartitionCursor,
     SessionExpired,
-    ShutdownAdvanced,
-    ShutdownEnded,
+    ShutdownMoved,
 )
 from quorate.controller.replicas import (
-    departing_changes,
-    in_directory,
-    in_parts,
+    PlacedPartition,
+    departures,
+    elections,
+    in_turns,
     leader_and_isr_changes,
-    leaderless_places,
-    next_elections,
+    parts_of,
+    places_on,
 )
 from quorate.controller.result import Result, Steps, Turn, WriteOperation, controller_task
 from quorate.formats.records import BrokerRegistrationChangeRecord
-from quorate.metadata.image import Broker, uuid_sort_key
+from quorate.metadata.image import Broker, Partition
 from quorate.wire.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from quorate.wire.schema import Message
 
@@ -57,9 +57,9 @@ was decided in between has ended the work."""
 def _heartbeat(
     head: HeadView, request: BrokerHeartbeatRequest, context: Context
 ) -> Steps[BrokerHeartbeatResponse]:
-    """Checks at once; the changes of many partitions are written in turns, others in parts.
+    """Checks at once; the changes of many partitions are written in turns.
 
-    A controlled shutdown moves a part of the partitions, and `CONTINUE_SHUTDOWN` the others.
+    The response waits for the last turn. Other heartbeats of the broker are answered meanwhile.
     """
     image, liveness = head.image, context.liveness
     broker = check_epoch(image, request.broker_id, request.broker_epoch)
@@ -72,26 +72,26 @@ def _heartbeat(
         leads=head.index.leads(broker.id) > 0,
         cluster=image.cluster,
     )
-    records: list[Message] = []
-    changes: list[LivenessChange] = []
-    is_new = state is not before and not liveness.is_being_fenced(broker.id)
-    moved = PartitionCursor(broker.epoch, ALL_TOPICS)
-    if is_new and state is BrokerControl.CONTROLLED_SHUTDOWN:
-        records, moved = _begin_shutdown(head, broker, context)
-    elif is_new:
-        work = _unfence if state is BrokerControl.UNFENCED else _fence
-        last = yield from work(head, broker, context)
-        if last is None:
-            return _overtaken(head, request, context)
-        records = last
+    records: list[Message] | None = []
+    ended: list[LivenessChange] = []
+    if state is not before and not liveness.is_leaving(broker.id):
+        records = yield from _changed(head, broker, state, context)
         if state.is_fenced:
-            changes.append(FencingEnded(broker.id))
+            ended.append(BrokerFenced(broker.id))
+        elif state is BrokerControl.CONTROLLED_SHUTDOWN:
+            ended.append(ShutdownMoved(broker.id))
+    failed = _failed(head, broker, request.offline_log_dirs, context)
+    if records is not None and failed:
+        seen = head.image
+        records = yield from _offline(head, broker, failed, state, records, context)
+        ended.append(DirectoriesFailed(broker.id, failed))
+        is_same = head.image is seen or _is_still(state, head, broker, context)
+        if records is not None and not is_same:
+            return _overtaken(head, request, context, records, ended[-1:])
+    if records is None:
+        return _overtaken(head, request, context)
     present = head.image.cluster.brokers[broker.id]
-    version = metadata_version(image)
-    if version.directory_assignment:
-        failed = _offline(head, present, request.offline_log_dirs, context)
-        records.extend((yield from in_parts(failed, context)))
-    if version.cordoned_log_dirs:
+    if metadata_version(head.image).cordoned_log_dirs:
         records.extend(_cordoned(present, request.cordoned_log_dirs))
     response = BrokerHeartbeatResponse(
         is_caught_up=liveness.is_caught_up(present, request.current_metadata_offset),
@@ -104,15 +104,25 @@ def _heartbeat(
         isinstance(record, BrokerRegistrationChangeRecord) for record in records
     )
     offset = UNKNOWN_OFFSET if is_changed else request.current_metadata_offset
-    is_moving = not moved.is_over or liveness.is_moving(broker.id)
-    changes.append(HeartbeatDecided(broker.id, state, offset, is_moving))
-    if not moved.is_over:
-        changes.append(ShutdownAdvanced(broker.id, moved))
-    return Result(records, response, atomic=False, liveness=tuple(changes))
+    decided = HeartbeatDecided(broker.id, state, offset)
+    return Result(records, response, atomic=False, liveness=(*ended, decided))
+
+
+def _changed(head: HeadView, broker: Broker, state: BrokerControl, context: Context) -> _Turns:
+    """The broker goes over to this state."""
+    if state is BrokerControl.UNFENCED:
+        return _unfence(head, broker, context)
+    if state is BrokerControl.CONTROLLED_SHUTDOWN:
+        return _shut_down(head, broker, context)
+    return _fence(head, broker, context, is_expired=False)
 
 
 def _overtaken(
-    head: HeadView, request: BrokerHeartbeatRequest, context: Context
+    head: HeadView,
+    request: BrokerHeartbeatRequest,
+    context: Context,
+    records: Sequence[Message] = (),
+    changes: Sequence[LivenessChange] = (),
 ) -> Result[BrokerHeartbeatResponse]:
     """The response says what the broker is now. A refusal is not possible: records are written."""
     broker = head.image.cluster.brokers.get(request.broker_id)
@@ -121,71 +131,60 @@ def _overtaken(
     liveness = context.liveness
     response = BrokerHeartbeatResponse(
         is_caught_up=liveness.is_caught_up(broker, request.current_metadata_offset),
-        is_fenced=broker.fenced or liveness.is_being_fenced(broker.id),
+        is_fenced=broker.fenced or liveness.is_leaving(broker.id),
     )
-    return Result((), response)
+    return Result(records, response, atomic=False, liveness=tuple(changes))
+
+
+def _is_still(state: BrokerControl, head: HeadView, broker: Broker, context: Context) -> bool:
+    """No other write has taken a broker in this state out of it."""
+    return state.is_fenced or _state_in_service(head, broker, context) is state
 
 
 def _unfence(head: HeadView, broker: Broker, context: Context) -> _Turns:
     """The broker first: every image in between has leaders that are not fenced."""
-    decided = HeartbeatDecided(broker.id, BrokerControl.UNFENCED, UNKNOWN_OFFSET)
-    places = leaderless_places(head)
-    records: list[Message] = [_change(broker, fenced=_UNFENCE)]
-    while True:
-        elections, is_over = next_elections(head, places, context, to_add=broker.id)
-        records.extend(elections)
-        if is_over:
-            return records
-        yield Turn(records, (decided,))
-        is_in_service = _is_in_service(head, broker, context)
-        if not is_in_service or _is_shutting_down(head.image.cluster.brokers[broker.id], context):
-            return None
-        records = []
-
-
-def _begin_shutdown(
-    head: HeadView, broker: Broker, context: Context
-) -> tuple[list[Message], PartitionCursor]:
-    """The first changes of a controlled shutdown, and how far they go.
-
-    The registration comes first: from then on the broker gets no leadership and no place in an ISR. A
-    controller that takes over before the last one begins again with the broker's next heartbeat.
-    """
-    records: list[Message] = []
-    if not broker.in_controlled_shutdown:
-        records.append(_change(broker, in_controlled_shutdown=_IN_CONTROLLED_SHUTDOWN))
-    changes, moved = departing_changes(head, broker.id, PartitionCursor(broker.epoch), context)
-    return records + changes, moved
-
-
-def _is_in_service(head: HeadView, broker: Broker, context: Context) -> bool:
-    """The same incarnation is registered, and neither fenced nor being fenced."""
-    present = head.image.cluster.brokers.get(broker.id)
-    return (
-        present is not None
-        and present.epoch == broker.epoch
-        and not present.fenced
-        and not context.liveness.is_being_fenced(broker.id)
+    state = BrokerControl.UNFENCED
+    return in_turns(
+        elections(head, context, to_add=broker.id),
+        [HeartbeatDecided(broker.id, state, UNKNOWN_OFFSET)],
+        lambda: _is_still(state, head, broker, context),
+        first=[_change(broker, fenced=_UNFENCE)],
     )
 
 
-def _is_shutting_down(broker: Broker, context: Context) -> bool:
-    return context.liveness.present_state(broker) is BrokerControl.CONTROLLED_SHUTDOWN
+def _shut_down(head: HeadView, broker: Broker, context: Context) -> _Turns:
+    """The registration first: from then on the broker gets no leadership and no place in an ISR.
+
+    A controller that takes over before the last turn begins again with the broker's next heartbeat.
+    """
+    state = BrokerControl.CONTROLLED_SHUTDOWN
+    first: list[Message] = []
+    if not broker.in_controlled_shutdown:
+        first.append(_change(broker, in_controlled_shutdown=_IN_CONTROLLED_SHUTDOWN))
+    return in_turns(
+        departures(head, broker.id, context),
+        [HeartbeatDecided(broker.id, state, UNKNOWN_OFFSET)],
+        lambda: _is_still(state, head, broker, context),
+        first,
+    )
 
 
-def _fence(head: HeadView, broker: Broker, context: Context) -> _Turns:
+def _state_in_service(head: HeadView, broker: Broker, context: Context) -> BrokerControl | None:
+    """The state of the same incarnation; None where it is registered no more, or on its way out."""
+    present = head.image.cluster.brokers.get(broker.id)
+    if present is None or present.epoch != broker.epoch or context.liveness.is_leaving(broker.id):
+        return None
+    return context.liveness.present_state(present)
+
+
+def _fence(head: HeadView, broker: Broker, context: Context, *, is_expired: bool) -> _Turns:
     """The partitions first: a controller that takes over in between fences the broker again.
 
-    Where its session expires in between, the periodic task goes on from the same place.
+    is_expired: as in `LeavingBegan`.
     """
-    progress: PartitionCursor | None = PartitionCursor(broker.epoch)
-    while progress is not None:
-        records, progress = departing_changes(head, broker.id, progress, context)
-        if progress.is_over:
-            return [*records, _change(broker, fenced=_FENCE)]
-        yield Turn(records, (FencingAdvanced(broker.id, progress),))
-        progress = context.liveness.fencing_of(broker.id)
-    return None
+    began = LeavingBegan(broker.id, is_expired)
+    last = yield from in_turns(departures(head, broker.id, context), [began])
+    return None if last is None else [*last, _change(broker, fenced=_FENCE)]
 
 
 def _change(
@@ -199,24 +198,54 @@ def _change(
     )
 
 
+def _failed(
+    head: HeadView, broker: Broker, offline: Iterable[Uuid], context: Context
+) -> frozenset[Uuid]:
+    """Log directories that have failed since the broker's last heartbeat (KIP-858)."""
+    present = context.liveness.without_failing(head.image.cluster).brokers.get(broker.id)
+    if present is None or not metadata_version(head.image).directory_assignment:
+        return frozenset()
+    return frozenset(offline) & frozenset(present.directories)
+
+
 def _offline(
-    head: HeadView, broker: Broker, directories: list[Uuid], context: Context
-) -> Iterator[Message]:
-    """Log directories that failed (KIP-858): the partitions in them, then the remaining ones."""
-    failed = [directory for directory in broker.directories if directory in directories]
-    if not failed:
-        return
-    for directory in sorted(failed, key=uuid_sort_key):
-        yield from leader_and_isr_changes(
-            head.image,
-            in_directory(head, broker.id, directory),
-            context,
-            to_remove=broker.id,
-        )
-    remaining = [directory for directory in broker.directories if directory not in failed]
-    yield BrokerRegistrationChangeRecord(
+    head: HeadView,
+    broker: Broker,
+    failed: frozenset[Uuid],
+    state: BrokerControl,
+    first: list[Message],
+    context: Context,
+) -> _Turns:
+    """The partitions in the failed directories leave the broker; then its registration changes.
+
+    The registration last: a controller that takes over in between finds the directories in it, and
+    begins again with the broker's next heartbeat.
+    """
+
+    def changes(found: list[PlacedPartition]) -> Iterator[Message]:
+        return leader_and_isr_changes(head.image, found, context, to_remove=broker.id)
+
+    def is_wanted(partition: Partition) -> bool:
+        return not failed.isdisjoint(partition.directories)
+
+    def is_registered() -> bool:
+        present = head.image.cluster.brokers.get(broker.id)
+        return present is not None and present.epoch == broker.epoch
+
+    began = (
+        HeartbeatDecided(broker.id, state, UNKNOWN_OFFSET),
+        DirectoriesFailing(broker.id, failed),
+    )
+    parts = parts_of(head, places_on(head, broker.id), is_wanted, changes, context)
+    last = yield from in_turns(parts, began, is_registered, first)
+    if last is None:
+        return None
+    directories = head.image.cluster.brokers[broker.id].directories
+    remaining = [one for one in directories if one not in failed]
+    record = BrokerRegistrationChangeRecord(
         broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=remaining
     )
+    return [*last, record]
 
 
 def _cordoned(broker: Broker, directories: list[Uuid] | None) -> Iterator[Message]:
@@ -235,69 +264,48 @@ def _heartbeat_failed(
     return BrokerHeartbeatResponse(error_code=error)
 
 
-BROKER_HEARTBEAT: Final = WriteOperation("BrokerHeartbeat", _heartbeat, _heartbeat_failed)
+def _heartbeat_expired(
+    head: HeadView, request: BrokerHeartbeatRequest
+) -> tuple[LivenessChange, ...]:
+    """What the broker has applied counts (`processExpiredBrokerHeartbeat`)."""
+    broker = head.image.cluster.brokers.get(request.broker_id)
+    if broker is None or broker.epoch != request.broker_epoch:
+        return ()
+    state = BrokerControl.FENCED if broker.fenced else BrokerControl.UNFENCED
+    return (HeartbeatDecided(broker.id, state, request.current_metadata_offset),)
+
+
+BROKER_HEARTBEAT: Final = WriteOperation(
+    "BrokerHeartbeat", _heartbeat, _heartbeat_failed, expired=_heartbeat_expired
+)
 
 
 # -- fencing -----------------------------------------------------------------------------------
-def _fence_stale(head: HeadView, request: None, context: Context) -> Result[bool]:
-    """Fence brokers whose session has expired, one at a time, in writes of bounded size.
+def _fence_stale(head: HeadView, request: None, context: Context) -> Steps[bool]:
+    """Fence a broker whose session has expired.
 
     1. The fencing begins: the broker gets no leadership, replica or place in an ISR any more.
-    2. Each write changes some of its partitions. Other writes come in between.
+    2. Each turn changes some of its partitions. Other writes come in between.
     3. The last one fences the broker. A controller that takes over before it, also a Java one, finds
        the broker unfenced and without contact, and fences it by the same rules.
 
-    The response: there is more to do.
+    The response: there may be another one.
     """
-    liveness, image = context.liveness, head.image
-    notes: tuple[str, ...] = ()
-    changes: list[LivenessChange] = []
-    under_way = liveness.being_fenced()
-    if under_way is None:
-        expired = liveness.expired(context.monotonic_ms)
-        if expired is None:
-            return Result((), False)
-        broker_id, epoch = expired
-        progress = PartitionCursor(epoch)
-        changes.append(SessionExpired(broker_id, epoch))
-    else:
-        broker_id, progress = under_way
-    broker = image.cluster.brokers.get(broker_id)
-    if broker is None or broker.epoch != progress.epoch or broker.fenced:
-        changes.extend(() if under_way is None else (FencingEnded(broker_id),))
-        return Result((), True, liveness=tuple(changes))
-    if under_way is None:
-        text = f"Fencing broker {broker_id} at epoch {epoch}: its session has timed out"
-        notes = (Warn(text),)
-    records, progress = departing_changes(head, broker_id, progress, context)
-    if progress.is_over:
-        records.append(_change(broker, fenced=_FENCE))
-        decided = HeartbeatDecided(broker_id, BrokerControl.FENCED, UNKNOWN_OFFSET)
-        changes.extend((FencingEnded(broker_id), decided))
-    else:
-        changes.append(FencingAdvanced(broker_id, progress))
-    return Result(records, True, atomic=False, notes=notes, liveness=tuple(changes))
+    now_ms = context.monotonic_ms
+    found = context.liveness.expired(now_ms)
+    if found is None:
+        return Result((), False)
+    broker_id, epoch = found
+    expired = SessionExpired(broker_id, epoch, now_ms)
+    broker = head.image.cluster.brokers.get(broker_id)
+    if broker is None or broker.epoch != epoch or broker.fenced:
+        return Result((), True, liveness=(expired,))
+    records = yield from _fence(head, broker, context, is_expired=True)
+    assert records is not None, "no other decision takes the broker out of service"
+    text = f"Fencing broker {broker_id} at epoch {epoch}: its session has timed out"
+    decided = HeartbeatDecided(broker_id, BrokerControl.FENCED, UNKNOWN_OFFSET)
+    changes = expired, BrokerFenced(broker_id), decided
+    return Result(records, True, atomic=False, notes=(Warn(text),), liveness=changes)
 
 
 FENCE_STALE_BROKER: Final = controller_task("maybeFenceStaleBroker", _fence_stale)
-
-
-# -- controlled shutdown -----------------------------------------------------------------------
-def _continue_shutdown(head: HeadView, request: None, context: Context) -> Result[bool]:
-    """Move the next partitions of a broker in a controlled shutdown; other writes come in between.
-
-    The response: there is more to do.
-    """
-    under_way = context.liveness.shutting_down()
-    if under_way is None:
-        return Result((), False)
-    broker_id, progress = under_way
-    broker = head.image.cluster.brokers.get(broker_id)
-    if broker is None or broker.epoch != progress.epoch or broker.fenced:
-        return Result((), True, liveness=(ShutdownEnded(broker_id),))
-    records, progress = departing_changes(head, broker_id, progress, context)
-    change = ShutdownEnded(broker_id) if progress.is_over else ShutdownAdvanced(broker_id, progress)
-    return Result(records, True, atomic=False, liveness=(change,))
-
-
-CONTINUE_SHUTDOWN: Final = controller_task("continueControlledShutdown", _continue_shutdown)

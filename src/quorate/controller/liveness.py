@@ -14,15 +14,15 @@ Source: `BrokerHeartbeatManager`, `BrokerHeartbeatTracker`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Protocol
 
+from quorate.base.ids import Uuid
 from quorate.metadata.image import Broker, Cluster
 
 UNKNOWN_OFFSET: Final = -1
 NO_SHUTDOWN: Final = -1
-ALL_TOPICS: Final = 2**31
 _NO_BROKER: Final = 2**63 - 1
 _NOT_COMMITTED: Final = 2**63 - 1
 """In place of an offset that no broker has applied: the record is not committed yet."""
@@ -50,22 +50,6 @@ class _Progress:
     """The other brokers must have applied this offset before the broker may end."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionCursor:
-    """How far a broker's partitions are changed: several writes change them."""
-
-    epoch: int
-    topic_number: int = 0
-    """Of the index: the topics before it are done."""
-    partition_id: int = 0
-    """The partitions of that topic before it are done."""
-
-    @property
-    def is_over(self) -> bool:
-        """All partitions are changed."""
-        return self.topic_number >= ALL_TOPICS
-
-
 # -- changes that decisions result in -----------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class BrokerRegistered:
@@ -90,46 +74,40 @@ class HeartbeatDecided:
     broker_id: int
     state: BrokerControl
     metadata_offset: int
-    is_moving: bool = False
-    """Partitions are still to be moved before its controlled shutdown is complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionExpired:
-    """The contact of this incarnation is forgotten."""
+    """The contact of this incarnation is forgotten, unless there was another one."""
 
     broker_id: int
     epoch: int
+    now_ms: int
+    """When it was too old."""
 
 
 @dataclass(frozen=True, slots=True)
-class FencingAdvanced:
-    """The broker is being fenced, and its partitions are changed up to here.
+class LeavingBegan:
+    """The partitions leave the broker: it is being fenced, registered anew or unregistered.
 
-    From now on it gets no leadership, replica or place in an ISR.
+    From now on it gets no leadership, replica or place in an ISR. One decision at a time does this to a
+    broker.
     """
 
     broker_id: int
-    progress: PartitionCursor
+    is_expired: bool = False
+    """Its session has expired. Where the decision fails, the next run of the task begins again."""
 
 
 @dataclass(frozen=True, slots=True)
-class FencingEnded:
-    """The fencing of the broker is over, or is not needed any more."""
+class BrokerFenced:
+    """The record that fences the broker is written."""
 
     broker_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class ShutdownAdvanced:
-    """The partitions of the broker, which is in a controlled shutdown, are moved up to here."""
-
-    broker_id: int
-    progress: PartitionCursor
-
-
-@dataclass(frozen=True, slots=True)
-class ShutdownEnded:
+class ShutdownMoved:
     """All partitions of the broker, which is in a controlled shutdown, are moved.
 
     The other brokers must apply the last of these records before the broker may end.
@@ -138,15 +116,32 @@ class ShutdownEnded:
     broker_id: int
 
 
+@dataclass(frozen=True, slots=True)
+class DirectoriesFailing:
+    """The partitions in these log directories leave the broker: nothing in them may lead any more."""
+
+    broker_id: int
+    directories: frozenset[Uuid]
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoriesFailed:
+    """The record that takes these log directories from the broker is written."""
+
+    broker_id: int
+    directories: frozenset[Uuid]
+
+
 LivenessChange = (
     BrokerRegistered
     | BrokerUnregistered
     | HeartbeatDecided
     | SessionExpired
-    | FencingAdvanced
-    | FencingEnded
-    | ShutdownAdvanced
-    | ShutdownEnded
+    | LeavingBegan
+    | BrokerFenced
+    | ShutdownMoved
+    | DirectoriesFailing
+    | DirectoriesFailed
 )
 
 
@@ -157,15 +152,9 @@ class BrokerLiveness(Protocol):
 
     def expired(self, now_ms: int) -> tuple[int, int] | None: ...
 
-    def being_fenced(self) -> tuple[int, PartitionCursor] | None: ...
+    def is_leaving(self, broker_id: int) -> bool: ...
 
-    def is_being_fenced(self, broker_id: int) -> bool: ...
-
-    def shutting_down(self) -> tuple[int, PartitionCursor] | None: ...
-
-    def is_moving(self, broker_id: int) -> bool: ...
-
-    def fencing_of(self, broker_id: int) -> PartitionCursor | None: ...
+    def without_failing(self, cluster: Cluster) -> Cluster: ...
 
     def is_caught_up(self, broker: Broker, metadata_offset: int) -> bool: ...
 
@@ -192,10 +181,10 @@ class Liveness:
         self._contacts: dict[tuple[int, int], int] = {}
         """(id, epoch) -> the time of the newest heartbeat, in the order of first contact."""
         self._progress: dict[int, _Progress] = {}
-        self._being_fenced: dict[int, PartitionCursor] = {}
-        """Brokers that are being fenced, by id, in the order in which they began."""
-        self._moving: dict[int, PartitionCursor] = {}
-        """Brokers in a controlled shutdown whose partitions are still to be moved, the first one first."""
+        self._leaving: dict[int, bool] = {}
+        """Id of a broker whose partitions leave it -> whether its session has expired."""
+        self._failing: dict[int, frozenset[Uuid]] = {}
+        """Broker id -> its log directories whose partitions are leaving it."""
         self._register_offsets: dict[int, int] = {}
         """Broker id -> offset of its RegisterBrokerRecord; it is caught up once it has applied that."""
 
@@ -211,8 +200,8 @@ class Liveness:
             if not broker.fenced
         }
         self._progress.clear()
-        self._being_fenced.clear()
-        self._moving.clear()
+        self._leaving.clear()
+        self._failing.clear()
 
     # -- contact --------------------------------------------------------------------------------
     def contact(self, broker_id: int, epoch: int, now_ms: int) -> None:
@@ -233,36 +222,32 @@ class Liveness:
         return None if at_ms is None else min(now_ms - at_ms, self._session_timeout_ms)
 
     def expired(self, now_ms: int) -> tuple[int, int] | None:
-        """The (broker id, epoch) of the first contact that is too old; None: there is none."""
+        """The (broker id, epoch) of the first contact that is too old; None: there is none.
+
+        Not of a broker that another decision takes out of service already.
+        """
         for key, at_ms in self._contacts.items():
-            if self._is_expired(at_ms, now_ms):
+            if self._is_expired(at_ms, now_ms) and self._leaving.get(key[0], True):
                 return key
         return None
 
     def _is_expired(self, at_ms: int, now_ms: int) -> bool:
         return at_ms + self._session_timeout_ms < now_ms
 
-    # -- fencing -----------------------------------------------------------------------------
-    def being_fenced(self) -> tuple[int, PartitionCursor] | None:
-        """The broker that is being fenced, by id, the first one first; None: there is none."""
-        return next(iter(self._being_fenced.items()), None)
+    # -- work under way --------------------------------------------------------------------------
+    def is_leaving(self, broker_id: int) -> bool:
+        """The broker is being fenced, registered anew or unregistered: it gets nothing any more."""
+        return broker_id in self._leaving
 
-    def is_being_fenced(self, broker_id: int) -> bool:
-        """The broker is being fenced."""
-        return broker_id in self._being_fenced
-
-    def fencing_of(self, broker_id: int) -> PartitionCursor | None:
-        """How far the fencing of the broker has come; None: it is not being fenced."""
-        return self._being_fenced.get(broker_id)
-
-    # -- controlled shutdown ---------------------------------------------------------------------
-    def shutting_down(self) -> tuple[int, PartitionCursor] | None:
-        """The broker in a controlled shutdown whose partitions are moved next; None: there is none."""
-        return next(iter(self._moving.items()), None)
-
-    def is_moving(self, broker_id: int) -> bool:
-        """The broker is in a controlled shutdown, and partitions of it are still to be moved."""
-        return broker_id in self._moving
+    def without_failing(self, cluster: Cluster) -> Cluster:
+        """The registrations without the log directories whose partitions are leaving them."""
+        brokers = cluster.brokers
+        for broker_id, failing in self._failing.items():
+            broker = brokers.get(broker_id)
+            if broker is not None:
+                remaining = tuple(one for one in broker.directories if one not in failing)
+                brokers = brokers.set(broker_id, replace(broker, directories=remaining))
+        return cluster if brokers is cluster.brokers else replace(cluster, brokers=brokers)
 
     # -- changes --------------------------------------------------------------------------------
     def written(self, changes: Iterable[LivenessChange]) -> None:
@@ -275,33 +260,41 @@ class Liveness:
         match change:
             case BrokerRegistered(is_new=is_new):
                 if is_new:
-                    self._being_fenced.pop(broker_id, None)
+                    self._leaving.pop(broker_id, None)
+                    self._failing.pop(broker_id, None)
                 # An amended registration, too: progress counts anew, and a controlled shutdown must be
                 # asked for again.
                 self._progress[broker_id] = _Progress()
-                self._moving.pop(broker_id, None)
                 self._register_offsets[broker_id] = _NOT_COMMITTED
             case HeartbeatDecided():
                 self._heartbeat_decided(change)
-            case SessionExpired(epoch=epoch):
-                self._contacts.pop((broker_id, epoch), None)
-            case FencingAdvanced(progress=progress):
-                self._being_fenced[broker_id] = progress
-                self._moving.pop(broker_id, None)
-            case ShutdownAdvanced(progress=progress):
-                self._moving[broker_id] = progress
-            case ShutdownEnded():
-                self._moving.pop(broker_id, None)
+            case SessionExpired(epoch=epoch, now_ms=now_ms):
+                at_ms = self._contacts.get((broker_id, epoch))
+                if at_ms is not None and self._is_expired(at_ms, now_ms):
+                    del self._contacts[broker_id, epoch]
+            case LeavingBegan(is_expired=is_expired):
+                self._leaving[broker_id] = is_expired
+            case DirectoriesFailing() | DirectoriesFailed():
+                self._directories_changed(change)
             case BrokerUnregistered():
                 self._forget(broker_id)
+                self._failing.pop(broker_id, None)
                 self._register_offsets.pop(broker_id, None)
-            case FencingEnded():
+            case BrokerFenced():
                 self._forget(broker_id)
+
+    def _directories_changed(self, change: DirectoriesFailing | DirectoriesFailed) -> None:
+        failing = self._failing.pop(change.broker_id, frozenset())
+        if isinstance(change, DirectoriesFailing):
+            failing |= change.directories
+        else:
+            failing -= change.directories
+        if failing:
+            self._failing[change.broker_id] = failing
 
     def _forget(self, broker_id: int) -> None:
         self._progress.pop(broker_id, None)
-        self._being_fenced.pop(broker_id, None)
-        self._moving.pop(broker_id, None)
+        self._leaving.pop(broker_id, None)
 
     def committed(self, changes: Iterable[LivenessChange], last_offset: int) -> None:
         """The records of the decision are committed.
@@ -314,7 +307,7 @@ class Liveness:
             if isinstance(change, BrokerRegistered):
                 if broker_id in self._register_offsets:  # no later decision has removed the broker
                     self._register_offsets[broker_id] = last_offset
-            elif _completes_shutdown(change):
+            elif isinstance(change, ShutdownMoved):
                 progress = self._progress.get(broker_id)
                 if progress is not None and progress.shutdown_offset == _NOT_COMMITTED:
                     progress.shutdown_offset = last_offset
@@ -325,8 +318,10 @@ class Liveness:
         progress.metadata_offset = change.metadata_offset
         if change.state.is_fenced:
             progress.shutdown_offset = NO_SHUTDOWN
-            self._moving.pop(change.broker_id, None)
-        elif _begins_shutdown(change) and progress.shutdown_offset == NO_SHUTDOWN:
+        elif (
+            change.state is BrokerControl.CONTROLLED_SHUTDOWN
+            and progress.shutdown_offset == NO_SHUTDOWN
+        ):
             progress.shutdown_offset = _NOT_COMMITTED
 
     # -- progress -------------------------------------------------------------------------------
@@ -348,7 +343,7 @@ class Liveness:
 
         leads: the broker leads partitions.
         """
-        if self.is_being_fenced(broker.id):
+        if self.is_leaving(broker.id):
             return BrokerControl.FENCED  # it is unfenced again after the last of its partitions
         if self.present_state(broker) is BrokerControl.CONTROLLED_SHUTDOWN:
             known = self._progress.get(broker.id)
@@ -393,18 +388,3 @@ class Liveness:
 
     def _of(self, broker_id: int) -> _Progress:
         return self._progress.setdefault(broker_id, _Progress())
-
-
-def _begins_shutdown(change: LivenessChange) -> bool:
-    if not isinstance(change, HeartbeatDecided):
-        return False
-    return change.state is BrokerControl.CONTROLLED_SHUTDOWN
-
-
-def _completes_shutdown(change: LivenessChange) -> bool:
-    """Tell whether all partitions of the broker are moved with these records."""
-    if isinstance(change, ShutdownEnded):
-        return True
-    return (
-        isinstance(change, HeartbeatDecided) and _begins_shutdown(change) and not change.is_moving
-    )

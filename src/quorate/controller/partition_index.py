@@ -58,6 +58,11 @@ class PartitionIndex:
                 assert topic_id is not None
                 yield number, topic_id
 
+    def has(self, broker_id: int) -> int:
+        """How many partitions the broker has."""
+        large = (count for (of, _), count in self._large.items() if of == broker_id)
+        return sum(self._counts.get(broker_id, ())) + sum(large)
+
     def leads(self, broker_id: int) -> int:
         """How many partitions the broker leads."""
         return self._leads.get(broker_id, 0)

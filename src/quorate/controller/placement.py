@@ -45,7 +45,7 @@ class RackBrokers(NamedTuple):
 def usable_brokers(cluster: Cluster, liveness: BrokerLiveness) -> list[UsableBroker]:
     """Not shutting down, and with a log directory that is not cordoned (KIP-1066)."""
     return [
-        UsableBroker(broker.id, broker.rack, broker.fenced or liveness.is_being_fenced(broker.id))
+        UsableBroker(broker.id, broker.rack, broker.fenced or liveness.is_leaving(broker.id))
         for broker in cluster.brokers.values()
         if liveness.present_state(broker) is not BrokerControl.CONTROLLED_SHUTDOWN
         and not _is_cordoned(broker.directories, broker.cordoned_directories)

@@ -5,7 +5,7 @@ Source: `ReplicationControlManager.generateLeaderAndIsrUpdates`, `BrokersToIsrs`
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -14,14 +14,14 @@ from quorate.base.ids import Uuid
 from quorate.controller.configs_in_force import ConfigsInForce
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
-from quorate.controller.liveness import ALL_TOPICS, PartitionCursor
+from quorate.controller.liveness import LivenessChange
 from quorate.controller.partition_changes import (
     Election,
     PartitionRules,
     PartitionTarget,
     change_partition,
 )
-from quorate.controller.result import Part
+from quorate.controller.result import Turn
 from quorate.formats.records import PartitionChangeRecord
 from quorate.metadata.image import NO_LEADER, Image, Partition, Topic
 from quorate.wire.schema import Message
@@ -37,129 +37,128 @@ class PlacedPartition(NamedTuple):
     partition: Partition
 
 
-def in_sync_on(head: HeadView, broker_id: int) -> Iterator[PlacedPartition]:
-    """The partitions that have the broker in their ISR."""
-    return (found for found in _on(head, broker_id) if broker_id in found.partition.isr)
-
-
-def eligible_on(head: HeadView, broker_id: int) -> Iterator[PlacedPartition]:
-    """The partitions that have the broker among their eligible leader replicas (KIP-966)."""
-    return (found for found in _on(head, broker_id) if broker_id in found.partition.elr)
-
-
-def in_directory(head: HeadView, broker_id: int, directory: Uuid) -> Iterator[PlacedPartition]:
-    """The partitions with a replica in this log directory of the broker."""
-    return (found for found in _on(head, broker_id) if directory in found.partition.directories)
-
-
-def leaderless(head: HeadView) -> Iterator[PlacedPartition]:
-    """The partitions without a leader."""
-    found = _of(head.image, head.index.leaderless_topics())
-    return (place for place in found if place.partition.leader == NO_LEADER)
-
-
-def imbalanced(head: HeadView) -> Iterator[PlacedPartition]:
-    """The partitions whose leader is not the preferred one."""
-    found = _of(head.image, head.index.imbalanced_topics())
-    return (p for p in found if p.partition.leader != p.partition.preferred_leader)
-
-
-def _on(head: HeadView, broker_id: int) -> Iterator[PlacedPartition]:
-    return _of(head.image, (topic_id for _, topic_id in head.index.topics_of(broker_id)))
-
-
-def _of(image: Image, topic_ids: Iterable[Uuid]) -> Iterator[PlacedPartition]:
-    """Every partition of the topics."""
-    for topic_id in topic_ids:
-        topic = image.topics.by_id[topic_id]
-        for partition_id, partition in topic.partitions.items():
-            yield PlacedPartition(topic, partition_id, partition)
-
-
+# -- long work in parts ---------------------------------------------------------------------------
+Places = Iterator[tuple[Uuid, int]]
+"""(topic id, partition id). Found while the work goes on: a topic may be gone by then."""
+Parts = Iterator[tuple[list[Message], bool]]
+"""The records of each part, and whether it is the last one."""
 _SEEN: Final = 20
-"""Partitions that one step looks at, for each record of a part."""
+"""Partitions that one part looks at, for each record of it."""
 
 
-def in_parts(records: Iterable[Message], context: Context) -> Generator[Part, None, list[Message]]:
-    """Yield the records part by part. Returns the rest, for the last part."""
-    part: list[Message] = []
-    for record in records:
-        if len(part) == context.config.part_records:
-            yield Part(part)
-            part = []
-        part.append(record)
-    return part
+def places_on(head: HeadView, broker_id: int) -> Places:
+    """The partitions of the topics of which the broker has a replica or an eligible leader replica."""
+    return _places(head, (topic_id for _, topic_id in head.index.topics_of(broker_id)))
 
 
-def departing_changes(
-    head: HeadView, broker_id: int, progress: PartitionCursor, context: Context
-) -> tuple[list[Message], PartitionCursor]:
-    """The next partition changes of a broker that is fenced or shuts down, and where they end.
-
-    Between two calls other writes are decided, so the broker must not get into an ISR meanwhile.
-    """
-    places, progress = _next_in_sync(head, broker_id, progress, context.config.part_records)
-    changes = leader_and_isr_changes(head.image, places, context, to_remove=broker_id)
-    return list(changes), progress
+def leaderless_places(head: HeadView) -> Places:
+    """The partitions of the topics that now have one without a leader."""
+    return _places(head, head.index.leaderless_topics())
 
 
-def _next_in_sync(
-    head: HeadView, broker_id: int, progress: PartitionCursor, most: int
-) -> tuple[list[PlacedPartition], PartitionCursor]:
-    """The next partitions that have the broker in their ISR, and where they end."""
-    places: list[PlacedPartition] = []
-    seen = 0
-    for number, topic_id in head.index.topics_of(broker_id, progress.topic_number):
-        topic = head.image.topics.by_id[topic_id]
-        first = progress.partition_id if number == progress.topic_number else 0
-        for partition_id in sorted(topic.partitions):
-            if partition_id < first:
-                continue
-            seen += 1
-            if len(places) == most or seen > _SEEN * most:
-                return places, PartitionCursor(progress.epoch, number, partition_id)
-            partition = topic.partitions[partition_id]
-            if broker_id in partition.isr:
-                places.append(PlacedPartition(topic, partition_id, partition))
-    return places, PartitionCursor(progress.epoch, ALL_TOPICS)
+def imbalanced_places(head: HeadView) -> Places:
+    """The partitions of the topics that now have one without its preferred leader."""
+    return _places(head, head.index.imbalanced_topics())
 
 
-def leaderless_places(head: HeadView) -> Iterator[tuple[Uuid, int]]:
-    """(topic id, partition id) of the topics that now have a partition without a leader."""
-    for topic_id in head.index.leaderless_topics():
+def _places(head: HeadView, topic_ids: Iterable[Uuid]) -> Places:
+    for topic_id in topic_ids:
         topic = head.image.topics.by_id.get(topic_id)
         for partition_id in () if topic is None else topic.partitions:
             yield topic_id, partition_id
 
 
-def next_elections(
-    head: HeadView, places: Iterator[tuple[Uuid, int]], context: Context, *, to_add: int
-) -> tuple[list[Message], bool]:
-    """The elections of the next partitions without a leader; True: there are no more.
+def parts_of(
+    head: HeadView,
+    places: Places,
+    is_wanted: Callable[[Partition], bool],
+    changes: Callable[[list[PlacedPartition]], Iterable[Message]],
+    context: Context,
+) -> Parts:
+    """The changes of the wanted partitions, in parts of bounded work.
 
-    Between two calls other writes are decided: only what is still without a leader gets one.
+    Between two parts other writes are decided: each part reads the head as it is then.
     """
     most = context.config.part_records
-    topics = head.image.topics.by_id
-    found: list[PlacedPartition] = []
-    is_over = False
-    for _ in range(_SEEN * most):
-        place = next(places, None)
-        if place is None:
-            is_over = True
-            break
-        topic_id, partition_id = place
-        topic = topics.get(topic_id)
-        partition = None if topic is None else topic.partitions.get(partition_id)
-        if topic is None or partition is None or partition.leader != NO_LEADER:
-            continue
-        found.append(PlacedPartition(topic, partition_id, partition))
-        if len(found) == most:
-            break
-    changes = leader_and_isr_changes(head.image, found, context, to_add=to_add)
-    return list(changes), is_over
+    is_last = False
+    while not is_last:
+        found: list[PlacedPartition] = []
+        topics = head.image.topics.by_id
+        for _ in range(_SEEN * most):
+            place = next(places, None)
+            if place is None:
+                is_last = True
+                break
+            topic_id, partition_id = place
+            topic = topics.get(topic_id)
+            partition = None if topic is None else topic.partitions.get(partition_id)
+            if topic is not None and partition is not None and is_wanted(partition):
+                found.append(PlacedPartition(topic, partition_id, partition))
+                if len(found) == most:
+                    break
+        yield list(changes(found)), is_last
 
 
+def departures(
+    head: HeadView,
+    broker_id: int,
+    context: Context,
+    *,
+    is_unclean: bool = False,
+    of_eligible: bool = False,
+) -> Parts:
+    """The broker leaves the ISR and the leadership of all its partitions.
+
+    Between two parts it must not get into an ISR. is_unclean: it leaves the eligible leader replicas too;
+    of_eligible: also the partitions for which it is eligible.
+    """
+    to_remove, unclean = (NO_BROKER, broker_id) if is_unclean else (broker_id, NO_BROKER)
+
+    def changes(found: list[PlacedPartition]) -> Iterator[Message]:
+        return leader_and_isr_changes(
+            head.image, found, context, to_remove=to_remove, unclean_shutdown=unclean
+        )
+
+    def is_wanted(partition: Partition) -> bool:
+        return broker_id in partition.isr or (of_eligible and broker_id in partition.elr)
+
+    return parts_of(head, places_on(head, broker_id), is_wanted, changes, context)
+
+
+def elections(head: HeadView, context: Context, *, to_add: int = NO_BROKER) -> Parts:
+    """Each partition without a leader that may have one gets one."""
+
+    def changes(found: list[PlacedPartition]) -> Iterator[Message]:
+        return leader_and_isr_changes(head.image, found, context, to_add=to_add)
+
+    places = leaderless_places(head)
+    return parts_of(head, places, lambda found: found.leader == NO_LEADER, changes, context)
+
+
+def in_turns(
+    parts: Parts,
+    began: Sequence[LivenessChange] = (),
+    goes_on: Callable[[], bool] = lambda: True,
+    first: Sequence[Message] = (),
+) -> Generator[Turn, None, list[Message] | None]:
+    """Yield each part but the last as a turn. Returns the records of the last one.
+
+    began: what the other writes must know from the first turn on; goes_on: asked after each turn; where
+    it says no, another write has ended the work, and None is returned; first: records before those of
+    the first part.
+    """
+    records, is_last = next(parts)
+    records = [*first, *records]
+    while not is_last:
+        yield Turn(records, tuple(began))
+        began = ()
+        if not goes_on():
+            return None
+        records, is_last = next(parts)
+    return records
+
+
+# -- changes --------------------------------------------------------------------------------------
 def rules_for(
     image: Image,
     topic: Topic,
@@ -182,7 +181,7 @@ def rules_for(
         return broker_id in active or context.is_active(image, broker_id)
 
     return PartitionRules(
-        image.cluster,
+        context.liveness.without_failing(image.cluster),
         version,
         image.features.elr_enabled,
         is_active_broker,

@@ -79,7 +79,8 @@ class Part:
     """Records of a result that is not atomic, yielded by a decision: they are written now.
 
     Each part leaves an image that is consistent. The response waits for the last one. A decision
-    refuses the request before its first part: a later ApiError counts as a fault.
+    refuses the request before its first part: a later ApiError counts as a fault. A Part that is no
+    Turn is for records that nothing may come between, as in a metadata transaction.
     """
 
     records: Sequence[Message]
@@ -124,6 +125,10 @@ def _no_timeout(request: Any) -> None:
     return None
 
 
+def _nothing_counts(head: HeadView, request: Any) -> tuple[LivenessChange, ...]:
+    return ()
+
+
 class OnException(Enum):
     """What an unexpected exception of a decision does. Each kind counts as a fault.
 
@@ -153,6 +158,8 @@ class WriteOperation(Generic[Q, R]):
     asks for something."""
     timeout_ms: Callable[[Q], int | None] = _no_timeout
     """How long the request may wait in the write queue; None: for ever."""
+    expired: Callable[[HeadView, Q], tuple[LivenessChange, ...]] = _nothing_counts
+    """What counts of a request that has waited for too long."""
     on_exception: OnException = OnException.RESIGN
 
 

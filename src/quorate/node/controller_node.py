@@ -253,8 +253,6 @@ class ControllerNode(ReplicaView):
         if not writes.is_active:
             self._own_writes.follow()
         elif not writes.is_deciding:
-            if self.liveness.shutting_down() is not None:
-                self._own_writes.continue_shutdown(now_ms)
             for operation, request in self._own_writes.due(now_ms, writes.head.image):
                 writes.add(operation, request, None, now_ms)
 

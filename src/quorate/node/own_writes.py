@@ -4,8 +4,7 @@
 2. The elections that an unfencing under a former leader has left over.
 3. Its own registration, while the head image lacks this incarnation (KIP-919).
 4. A NoOpRecord every `metadata.max.idle.interval.ms` (KIP-835).
-5. The next partitions of brokers that shut down, while there are any.
-6. Periodic tasks (`PeriodicTaskControlManager`): fencing of brokers without contact, preferred and
+5. Periodic tasks (`PeriodicTaskControlManager`): fencing of brokers without contact, preferred and
    unclean elections, removal of expired delegation tokens, the report of how long writes took. A task
    that has more to do runs again at once.
 
@@ -21,7 +20,7 @@ from quorate.controller.activation import ACTIVATION, NO_OP, Bootstrap
 from quorate.controller.context import ControllerConfig
 from quorate.controller.delegation_tokens import EXPIRE_DELEGATION_TOKENS
 from quorate.controller.elections import ELECT_LEFT_OVER, ELECT_PREFERRED, ELECT_UNCLEAN
-from quorate.controller.heartbeats import CONTINUE_SHUTDOWN, FENCE_STALE_BROKER
+from quorate.controller.heartbeats import FENCE_STALE_BROKER
 from quorate.controller.performance import REPORT_PERFORMANCE
 from quorate.controller.registration import CONTROLLER_REGISTRATION
 from quorate.controller.result import WriteOperation
@@ -30,7 +29,6 @@ from quorate.node.registration import REGISTERED_WITHIN_MS, Registrant
 
 OWN_REASONS: Final[Mapping[WriteOperation[Any, Any], str]] = {
     FENCE_STALE_BROKER: "no heartbeat of the broker within broker.session.timeout.ms",
-    CONTINUE_SHUTDOWN: "the broker shuts down",
     ELECT_PREFERRED: "auto.leader.rebalance.enable: the preferred leader is available",
     ELECT_UNCLEAN: "unclean.leader.election.enable: no replica in sync is available",
     ELECT_LEFT_OVER: "a replica in sync is available, and the former leader did not elect it",
@@ -64,8 +62,6 @@ class OwnWrites:
         self._register_at: int | None = None
         self._may_have_left_over = False
         """This node has become active, and has not looked for elections that are left over."""
-        self._is_moving = False
-        """The next partitions of brokers that shut down are due, or under way."""
         self._registered_in: Cluster | None = None
         """The registrations among which ours was seen: no need to look again."""
 
@@ -86,7 +82,6 @@ class OwnWrites:
         self._no_op_at = now_ms + self._max_idle_ms if self._max_idle_ms else None
         self._register_at = now_ms
         self._may_have_left_over = True
-        self._is_moving = False
         self._task_at = {task.name: now_ms + period for task, period in self._periods.items()}
         return ACTIVATION, self._bootstrap
 
@@ -98,17 +93,9 @@ class OwnWrites:
 
     def done(self, operation: WriteOperation[Any, Any], again: object, now_ms: int) -> None:
         """One of the writes is done; `again`: a periodic task has more to do."""
-        if operation is CONTINUE_SHUTDOWN:
-            self._is_moving = False
         period = self._periods.get(operation)
         if period is not None and self._register_at is not None:
             self._task_at[operation.name] = now_ms + (_AGAIN_MS if again is True else period)
-
-    def continue_shutdown(self, now_ms: int) -> None:
-        """Partitions of a broker that shuts down are still to be moved: do it soon, unless it is done now."""
-        if not self._is_moving:
-            self._is_moving = True
-            self._task_at[CONTINUE_SHUTDOWN.name] = now_ms + _AGAIN_MS
 
     def due(self, now_ms: int, head: Image) -> list[OwnWrite]:
         """Called after each step of an active controller."""
@@ -132,7 +119,7 @@ class OwnWrites:
         if self._no_op_at is not None and now_ms >= self._no_op_at:
             self._no_op_at = now_ms + self._max_idle_ms
             found.append((NO_OP, None))
-        for task in (*self._periods, CONTINUE_SHUTDOWN):
+        for task in self._periods:
             at_ms = self._task_at.get(task.name)
             if at_ms is not None and now_ms >= at_ms:
                 # Until `done` sets the next time: a second run would be decided on the same brokers.

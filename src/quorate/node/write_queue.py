@@ -205,6 +205,7 @@ class WriteQueue:
             self._queued.remove(write)
             self.counts.operations_timed_out += 1
             self.counts.heartbeats_timed_out += write.operation is BROKER_HEARTBEAT
+            self._liveness.written(write.operation.expired(self.head, write.request))
             self._fail(write, ErrorCode.REQUEST_TIMED_OUT, None)
         if self._raft_token:
             return
