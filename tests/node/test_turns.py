@@ -23,7 +23,8 @@ from quorate.formats.records import (
 from quorate.formats.versions import METADATA_VERSION
 from quorate.metadata.image import NO_LEADER
 from quorate.node.record_parts import encode
-from quorate.node.write_queue import NO_CONTROLLER, WriteQueue
+from quorate.node.queued_write import NO_CONTROLLER
+from quorate.node.write_queue import WriteQueue
 from quorate.raft.values import ControlState
 from quorate.replica.proposals import Committed, Submit
 from quorate.wire.messages import BrokerHeartbeatRequest
@@ -42,23 +43,38 @@ def in_turns(*counts, rest, liveness=()):
     return decide
 
 
+def go_on(queue):
+    """One step of the node, and the commit of what is submitted: the sizes of the parts."""
+    queue.queue.resume(0)
+    parts = queue.inputs
+    for part in parts:
+        queue.commit(part)
+    return [len(part.values) for part in parts]
+
+
 def test_writes_are_decided_between_the_turns_of_another():
     queue = Queue()
     long = queue.add(in_turns(2, 3, rest=1))
     short = queue.add(writes(4))
-    queue.queue.resume(0)
+    assert go_on(queue) == [2, 4]
+    assert [one[0] for one in queue.responses] == [short]
     later = queue.add(writes(5))
-    assert not queue.queue.is_deciding and queue.queue.wake_at_ms(7) == 7
+    assert go_on(queue) == [5, 3]
+    assert [one[0] for one in queue.responses] == [later] and queue.queue.unanswered == 1
+    assert go_on(queue) == [1]
+    assert [one[0] for one in queue.responses] == [long] and queue.queue.unanswered == 0
+
+
+def test_a_decision_in_turns_goes_on_when_its_last_part_is_committed():
+    """Else a write would wait for the commit of all the parts that are decided before it comes."""
+    queue = Queue()
+    queue.add(in_turns(2, 3, rest=1))
     queue.queue.resume(0)
-    assert queue.queue.wake_at_ms(7) is None and queue.queue.unanswered == 3
-    parts = queue.inputs
-    assert [len(part.values) for part in parts] == [2, 4, 3, 5, 1]
-    answered = []
-    for part in parts:
-        queue.commit(part)
-        answered.append([one[0] for one in queue.responses])
-    assert answered == [[], [short], [], [later], [long]]
-    assert queue.queue.unanswered == 0
+    assert not queue.queue.is_deciding and queue.queue.wake_at_ms(7) is None
+    [part] = queue.inputs
+    assert len(part.values) == 2
+    queue.commit(part)
+    assert queue.queue.wake_at_ms(7) == 7
 
 
 def test_a_turn_comes_after_the_writes_that_wait():
@@ -71,12 +87,7 @@ def test_a_turn_comes_after_the_writes_that_wait():
 
     queue.add(holds_the_queue)
     waiting = [queue.add(writes(count)) for count in (3, 4)]
-    for _ in range(3):
-        queue.queue.resume(0)
-    parts = queue.inputs
-    assert [len(part.values) for part in parts] == [1, 3, 4, 1]
-    for part in parts:
-        queue.commit(part)
+    assert [go_on(queue) for _ in range(3)] == [[1], [3, 4, 1], []]
     assert [one[0] for one in queue.responses][1:3] == waiting
 
 
@@ -96,13 +107,8 @@ def test_a_read_waits_for_the_turn_that_it_has_seen():
 def test_two_decisions_in_turns_alternate_and_end_without_records():
     queue = Queue()
     tokens = [queue.add(in_turns(1, 1, rest=0)), queue.add(in_turns(2, 2, rest=0))]
-    for _ in range(4):
-        queue.queue.resume(0)
-    parts = queue.inputs
-    assert [len(part.values) for part in parts] == [1, 2, 1, 2]
-    for part in parts:
-        assert queue.responses == []
-        queue.commit(part)
+    assert [go_on(queue) for _ in range(4)] == [[1, 2], [1], [2], []]
+    assert go_on(queue) == []
     assert [one[0] for one in queue.responses] == tokens
     assert queue.queue.unanswered == 0
 
@@ -162,7 +168,7 @@ def test_a_failure_after_a_turn_fails_the_write():
         raise KeyError("planned")
 
     queue.add(decide, on_exception=OnException.TRY_AGAIN)
-    queue.queue.resume(0)
+    assert [go_on(queue), go_on(queue)] == [[1], []]
     assert [one[2] for one in queue.responses] == [ErrorCode.UNKNOWN_SERVER_ERROR]
     assert queue.queue.is_active and queue.queue.unanswered == 0
 
@@ -172,9 +178,7 @@ def test_the_audit_has_the_offsets_of_writes_that_alternate():
     queue.queue.audited = []
     queue.add(in_turns(2, rest=3))
     queue.add(writes(4))
-    queue.queue.resume(0)
-    for part in queue.inputs:
-        queue.commit(part)
+    assert [go_on(queue), go_on(queue)] == [[2, 4], [3]]
     found = [(w.facts.first_offset, w.facts.records, end) for w, _, end in queue.queue.audited]
     assert found == [(12, 4, 16), (10, 5, 19)]
 

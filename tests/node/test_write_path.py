@@ -16,7 +16,7 @@ from quorate.formats.batch import iter_batches
 from quorate.node.api_row import BULK_REQUEST_BYTES
 from quorate.node.apis import API_TABLE, served
 from quorate.node.request_limits import check_size
-from quorate.node.write_queue import SHUTTING_DOWN
+from quorate.node.queued_write import SHUTTING_DOWN
 from quorate.raft import inputs
 from quorate.security.authorizer import AuthorizerConfig
 from quorate.wire.errors import WireError

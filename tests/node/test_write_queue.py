@@ -29,13 +29,8 @@ from quorate.metadata.image import Broker
 from quorate.node.apis import ROWS
 from quorate.node.record_writer import STEP_RECORDS
 from quorate.node.requests import Call
-from quorate.node.write_queue import (
-    NO_CONTROLLER,
-    QUEUED_DECISIONS,
-    QUEUED_RECORDS,
-    SHUTTING_DOWN,
-    WriteQueue,
-)
+from quorate.node.queued_write import NO_CONTROLLER, SHUTTING_DOWN
+from quorate.node.write_queue import QUEUED_DECISIONS, QUEUED_RECORDS, WriteQueue
 from quorate.raft.inputs import Resign, UpgradeKRaftVersion
 from quorate.raft.ready import Refused
 from quorate.raft.values import ControlState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from quorate.base.errors import ErrorCode
 from quorate.controller.liveness import LivenessChange
@@ -12,6 +12,16 @@ from quorate.controller.result import ApiError, WriteOperation
 from quorate.node.audit import WriteFacts
 from quorate.node.requests import Call
 from quorate.wire.schema import Message
+
+NO_CONTROLLER: Final = "No controller appears to be active."
+"""Kafka's text (`ControllerExceptions`)."""
+SHUTTING_DOWN: Final = "The controller is shutting down."
+"""Kafka's text (`EventHandlerExceptionInfo`)."""
+
+
+def wrong_controller(leader_id: int) -> str:
+    """Return Kafka's text (`ControllerExceptions.newWrongControllerException`); -1: no leader is known."""
+    return NO_CONTROLLER if leader_id < 0 else f"The active controller appears to be node {leader_id}."
 
 
 @dataclass(slots=True)

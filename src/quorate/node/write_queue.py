@@ -6,7 +6,7 @@ response.
 2. The operation decides on the head image. A decision in steps (a generator) holds the queue and
    goes on with each `resume`: one step for each step of the node, so that raft requests and reads
    are answered in between. After it, each `resume` decides a few of the writes that it held up.
-   A decision that takes turns (`Turn`) lets them in after each part.
+   A decision that takes turns (`Turn`) lets them in after each part, until that is committed.
 3. The records are encoded, applied to the head and submitted to the replica, in one part or several.
    Many records take several steps, and the write holds the queue until its last one. Then what the
    decision changes of the brokers' liveness is applied.
@@ -40,7 +40,14 @@ from quorate.controller.result import (
     Turn,
     WriteOperation,
 )
-from quorate.node.queued_write import QueuedWrite, WriteInWork, WriteResponse
+from quorate.node.queued_write import (
+    NO_CONTROLLER,
+    SHUTTING_DOWN,
+    QueuedWrite,
+    WriteInWork,
+    WriteResponse,
+    wrong_controller,
+)
 from quorate.node.record_writer import RecordWriter, UnwritableRecordError
 from quorate.node.requests import Call
 from quorate.raft import inputs
@@ -48,10 +55,6 @@ from quorate.raft.ready import Refused
 from quorate.replica.proposals import Committed, Submit
 from quorate.wire.schema import Message
 
-NO_CONTROLLER: Final = "No controller appears to be active."
-"""Kafka's text (`ControllerExceptions`)."""
-SHUTTING_DOWN: Final = "The controller is shutting down."
-"""Kafka's text (`EventHandlerExceptionInfo`)."""
 QUEUED_DECISIONS: Final = 16
 """At most so many queued writes are decided in one step of the node."""
 QUEUED_RECORDS: Final = 1_000
@@ -151,9 +154,14 @@ class WriteQueue:
         queued write may time out.
         """
         if not self._raft_token:
-            return now_ms if self.is_deciding or self._queued or self._resting else None
+            return now_ms if self.is_deciding or self._queued or self._may_go_on else None
         deadlines = (write.deadline_ms for write in self._queued)
         return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
+
+    @property
+    def _may_go_on(self) -> bool:
+        """The last part of the next decision in turns is committed: no other write waits for many."""
+        return bool(self._resting) and self._resting[0].write.token <= self._committed_token
 
     @property
     def unanswered(self) -> int:
@@ -184,7 +192,7 @@ class WriteQueue:
         if write.response is not None:
             self._respond(write, ErrorCode.NONE, _NOTHING_COMMITTED)
         elif not self.is_active:
-            self._fail(write, ErrorCode.NOT_CONTROLLER, self._wrong_controller())
+            self._fail(write, ErrorCode.NOT_CONTROLLER, wrong_controller(self._leader_id()))
         elif self._is_shutting_down:
             self._fail(write, ErrorCode.REQUEST_TIMED_OUT, SHUTTING_DOWN)
         elif self._deciding is not None or self._queued:
@@ -214,13 +222,12 @@ class WriteQueue:
             return
         submitted = self.unsubmitted_records
         for _ in range(QUEUED_DECISIONS):
+            is_full = self.unsubmitted_records - submitted >= QUEUED_RECORDS
             # By the property: mypy takes the field for None here, and mypyc casts each read to that.
-            if not self._queued or self.is_deciding:
-                break
-            if self.unsubmitted_records - submitted >= QUEUED_RECORDS:
+            if is_full or not self._queued or self.is_deciding:
                 break
             self._decide(self._queued.popleft())
-        if self._resting and not self.is_deciding:
+        if self._may_go_on and not self.is_deciding:
             self._deciding = self._resting.popleft()
             self._advance(None)
 
@@ -408,7 +415,7 @@ class WriteQueue:
             self._fail(write, ErrorCode.NOT_CONTROLLER, NO_CONTROLLER)
         queued, self._queued = self._queued, deque()
         for write in queued:
-            self._fail(write, ErrorCode.NOT_CONTROLLER, self._wrong_controller())
+            self._fail(write, ErrorCode.NOT_CONTROLLER, wrong_controller(self._leader_id()))
         self.head.revert()
 
     # -- failures -------------------------------------------------------------------------------
@@ -434,13 +441,6 @@ class WriteQueue:
         self.faults += 1
         text = f"{write.operation.name} failed: {type(error).__name__}: {error}; {then}"
         self.notes.append(Fault(text))
-
-    def _wrong_controller(self) -> str:
-        """Kafka's texts (`ControllerExceptions.newWrongControllerException`)."""
-        leader_id = self._leader_id()
-        if leader_id < 0:
-            return NO_CONTROLLER
-        return f"The active controller appears to be node {leader_id}."
 
     def _fail(self, write: QueuedWrite, error: ErrorCode, message: str | None) -> None:
         write.response = write.operation.failed(write.request, error, message)
