@@ -22,8 +22,8 @@ from quorate.formats.records import (
 )
 from quorate.formats.versions import METADATA_VERSION
 from quorate.metadata.image import NO_LEADER
-from quorate.node.record_parts import encode
 from quorate.node.queued_write import NO_CONTROLLER
+from quorate.node.record_parts import encode
 from quorate.node.write_queue import WriteQueue
 from quorate.raft.values import ControlState
 from quorate.replica.proposals import Committed, Submit

@@ -15,8 +15,8 @@ from quorate.controller.result import MAX_RECORDS
 from quorate.formats.batch import iter_batches
 from quorate.node.api_row import BULK_REQUEST_BYTES
 from quorate.node.apis import API_TABLE, served
-from quorate.node.request_limits import check_size
 from quorate.node.queued_write import SHUTTING_DOWN
+from quorate.node.request_limits import check_size
 from quorate.raft import inputs
 from quorate.security.authorizer import AuthorizerConfig
 from quorate.wire.errors import WireError

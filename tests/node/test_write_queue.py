@@ -27,9 +27,9 @@ from quorate.controller.result import (
 from quorate.formats.records import FenceBrokerRecord
 from quorate.metadata.image import Broker
 from quorate.node.apis import ROWS
+from quorate.node.queued_write import NO_CONTROLLER, SHUTTING_DOWN
 from quorate.node.record_writer import STEP_RECORDS
 from quorate.node.requests import Call
-from quorate.node.queued_write import NO_CONTROLLER, SHUTTING_DOWN
 from quorate.node.write_queue import QUEUED_DECISIONS, QUEUED_RECORDS, WriteQueue
 from quorate.raft.inputs import Resign, UpgradeKRaftVersion
 from quorate.raft.ready import Refused

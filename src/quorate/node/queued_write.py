@@ -21,7 +21,9 @@ SHUTTING_DOWN: Final = "The controller is shutting down."
 
 def wrong_controller(leader_id: int) -> str:
     """Return Kafka's text (`ControllerExceptions.newWrongControllerException`); -1: no leader is known."""
-    return NO_CONTROLLER if leader_id < 0 else f"The active controller appears to be node {leader_id}."
+    return (
+        NO_CONTROLLER if leader_id < 0 else f"The active controller appears to be node {leader_id}."
+    )
 
 
 @dataclass(slots=True)
