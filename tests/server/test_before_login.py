@@ -20,7 +20,8 @@ from quorate.base.errors import ErrorCode
 from quorate.metadata.image import ScramCredential
 from quorate.security.principal import ANONYMOUS
 from quorate.security.sasl.mechanism import ServerMechanism
-from quorate.security.sasl.oauthbearer import OAuthBearerServer, TokenRules, unsecured_validator
+from quorate.security.sasl.oauthbearer import OAuthBearerServer, unsecured_validator
+from quorate.security.sasl.token_claims import TokenRules
 from quorate.security.sasl.plain import PlainServer
 from quorate.security.sasl.scram import ScramServer
 from quorate.security.sasl.server import SaslServerConfig

@@ -23,14 +23,15 @@ from quorate.security.sasl.login import Login, login_of
 from quorate.security.sasl.mechanism import SaslError, ServerMechanism
 from quorate.security.sasl.oauthbearer import (
     OAuthBearerServer,
-    TokenRules,
     Validator,
     signed_validator,
+    unsecured_rules,
     unsecured_validator,
 )
 from quorate.security.sasl.plain import PlainServer
 from quorate.security.sasl.scram import ScramServer
 from quorate.security.sasl.server import SaslAnswer, SaslServer, SaslServerConfig
+from quorate.security.sasl.token_claims import TokenRules
 from quorate.server.authentication import ConnectionInfo, Done, Fail, ListenerSecurity, Send
 from quorate.server.credentials import Credentials
 from quorate.server.jwks import JwksKeys
@@ -142,7 +143,7 @@ class SaslListeners:
         return replace(
             security,
             authenticator=authenticator,
-            max_frame_bytes=self._settings.max_receive_bytes,
+            max_frame_bytes=self._settings.listeners[listener].max_receive_bytes,
         )
 
     def close(self) -> None:
@@ -156,14 +157,17 @@ def peer_login(config: NodeConfig) -> Login | None:
     if listener is None:
         return None
     mechanism = config.sasl.controller_mechanism
-    return login_of(mechanism, _text(listener.jaas[mechanism]), config.sasl.oauth.token_url)
+    return login_of(mechanism, _text(listener.jaas[mechanism]), listener.oauth.token_url)
 
 
 def check_sasl(config: NodeConfig) -> None:
     """Raise JaasError for a JAAS text that cannot be used."""
     for listener in config.sasl.listeners.values():
         for mechanism in listener.mechanisms:
-            parse_jaas(_text(listener.jaas[mechanism]), mechanism)
+            jaas = _text(listener.jaas[mechanism])
+            module = parse_jaas(jaas, mechanism)
+            if mechanism == "OAUTHBEARER" and listener.unsecured_tokens:
+                unsecured_rules(jaas, module.options, TokenRules())
     peer_login(config)
 
 
@@ -187,11 +191,12 @@ def _server_config(
 
     mechanisms: dict[str, Callable[[], ServerMechanism]] = {}
     for mechanism in listener.mechanisms:
-        module = parse_jaas(_text(listener.jaas[mechanism]), mechanism)
+        jaas = _text(listener.jaas[mechanism])
+        module = parse_jaas(jaas, mechanism)
         if mechanism == "PLAIN":
             mechanisms[mechanism] = _plain(module.options)
         elif mechanism == "OAUTHBEARER":
-            mechanisms[mechanism] = _oauth(_validator(config, listener))
+            mechanisms[mechanism] = _oauth(_validator(listener, jaas, module.options))
         else:
             mechanisms[mechanism] = _scram(mechanism, credentials)
     return SaslServerConfig(mechanisms, listener.max_reauth_ms, api_versions)
@@ -209,12 +214,12 @@ def _oauth(validate: Validator) -> Callable[[], ServerMechanism]:
     return lambda: OAuthBearerServer(validate)
 
 
-def _validator(config: NodeConfig, listener: ListenerSasl) -> Validator:
-    oauth = config.sasl.oauth
+def _validator(listener: ListenerSasl, jaas: JaasText, options: Mapping[str, str]) -> Validator:
+    oauth = listener.oauth
     rules = TokenRules(
         oauth.audience, oauth.issuer, oauth.clock_skew_s, oauth.subject_claim, oauth.scope_claim
     )
     if listener.unsecured_tokens:
-        return unsecured_validator(rules)
+        return unsecured_validator(unsecured_rules(jaas, options, rules))
     assert oauth.jwks_url is not None, "sasl_settings refuses OAUTHBEARER without it"
     return signed_validator(JwksKeys(oauth.jwks_url, oauth.refresh_ms / 1000), rules)
