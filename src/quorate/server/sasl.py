@@ -34,7 +34,7 @@ from quorate.security.sasl.server import SaslAnswer, SaslServer, SaslServerConfi
 from quorate.security.sasl.token_claims import TokenRules
 from quorate.server.authentication import ConnectionInfo, Done, Fail, ListenerSecurity, Send
 from quorate.server.credentials import Credentials
-from quorate.server.jwks import JwksKeys
+from quorate.server.jwks import JwksKeys, JwksTimes
 from quorate.wire.header import WireRequest
 from quorate.wire.registry import API_VERSIONS
 from quorate.wire.schema import Message
@@ -112,7 +112,7 @@ def _result(future: asyncio.Future[Any]) -> bytes | SaslError:
 
 
 class SaslListeners:
-    """The authenticators of a node's listeners; `close` ends their thread."""
+    """The authenticators of a node's listeners; `close` ends their threads."""
 
     def __init__(
         self,
@@ -125,8 +125,9 @@ class SaslListeners:
         self._settings = config.sasl
         self._now = now
         self._pool = ThreadPoolExecutor(1, "sasl")
+        self._keys: list[JwksKeys] = []
         self._configs = {
-            name: _server_config(config, name, listener, node, credentials)
+            name: _server_config(config, name, listener, node, credentials, self._keys)
             for name, listener in config.sasl.listeners.items()
         }
 
@@ -148,6 +149,8 @@ class SaslListeners:
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
+        for keys in self._keys:
+            keys.close()
 
 
 def peer_login(config: NodeConfig) -> Login | None:
@@ -181,6 +184,7 @@ def _server_config(
     listener: ListenerSasl,
     node: NodeView,
     credentials: Credentials,
+    keys: list[JwksKeys],
 ) -> SaslServerConfig:
     def api_versions(request: WireRequest) -> Message:
         handler = API_TABLE[API_VERSIONS].handler
@@ -196,7 +200,7 @@ def _server_config(
         if mechanism == "PLAIN":
             mechanisms[mechanism] = _plain(module.options)
         elif mechanism == "OAUTHBEARER":
-            mechanisms[mechanism] = _oauth(_validator(listener, jaas, module.options))
+            mechanisms[mechanism] = _oauth(_validator(listener, jaas, module.options, keys))
         else:
             mechanisms[mechanism] = _scram(mechanism, credentials)
     return SaslServerConfig(mechanisms, listener.max_reauth_ms, api_versions)
@@ -214,7 +218,10 @@ def _oauth(validate: Validator) -> Callable[[], ServerMechanism]:
     return lambda: OAuthBearerServer(validate)
 
 
-def _validator(listener: ListenerSasl, jaas: JaasText, options: Mapping[str, str]) -> Validator:
+def _validator(
+    listener: ListenerSasl, jaas: JaasText, options: Mapping[str, str], keys: list[JwksKeys]
+) -> Validator:
+    """`keys` gets what must be closed."""
     oauth = listener.oauth
     rules = TokenRules(
         oauth.audience, oauth.issuer, oauth.clock_skew_s, oauth.subject_claim, oauth.scope_claim
@@ -222,4 +229,8 @@ def _validator(listener: ListenerSasl, jaas: JaasText, options: Mapping[str, str
     if listener.unsecured_tokens:
         return unsecured_validator(unsecured_rules(jaas, options, rules))
     assert oauth.jwks_url is not None, "sasl_settings refuses OAUTHBEARER without it"
-    return signed_validator(JwksKeys(oauth.jwks_url, oauth.refresh_ms / 1000), rules)
+    times = JwksTimes(
+        oauth.refresh_ms / 1000, oauth.retry_backoff_ms / 1000, oauth.retry_backoff_max_ms / 1000
+    )
+    keys.append(JwksKeys(oauth.jwks_url, times))
+    return signed_validator(keys[-1], rules)
