@@ -120,9 +120,9 @@ class _JaasParser:
             value = self._next()
             if value is None or (not value.is_quoted and value.text in _PUNCTUATION):
                 at = len(self._text) if value is None else value.at
-                self.refuse(at, f"the option {_shown(token)} has no value")
+                self.refuse(at, f"{_shown(token)} has no value")
             if token.text in options:
-                self.refuse(token.at, f"the option {_shown(token)} is given twice")
+                self.refuse(token.at, f"{_shown(token)} is given twice")
             options[token.text] = value.text
         more = self._next()
         if more is not None:
@@ -197,5 +197,6 @@ class _JaasParser:
 
 
 def _shown(token: _Token) -> str:
-    """The name of an option; another text may be a part of a password without quotes."""
-    return token.text if token.text in _NAMES and not token.is_quoted else "before ="
+    """The option; an unknown name may be a part of a password without quotes."""
+    is_known = token.text in _NAMES and not token.is_quoted
+    return f"the option {token.text}" if is_known else "an option"

@@ -110,9 +110,12 @@ def signed_validator(keys: Callable[[str | None], Any], rules: TokenRules) -> Va
             kid = signed.headers().get("kid")
             found = keys(kid if isinstance(kid, str) else None)
             payload = jws.deserialize_compact(encoded, found, algorithms=list(ALGORITHMS)).payload
-            claims = json_object(payload)
         except (JoseError, ValueError, TypeError, KeyError, RecursionError) as error:
             raise SaslError(f"the token is not valid: {type(error).__name__}") from None
+        try:
+            claims = json_object(payload)
+        except ValueError as error:
+            raise SaslError(f"the claims of the token cannot be read: {error}") from None
         return check_claims(claims, rules)
 
     return validate
