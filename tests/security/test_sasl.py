@@ -169,6 +169,20 @@ def test_a_wrong_credential_is_refused_with_the_text_of_kafka(client):
     )
 
 
+def test_an_unknown_user_and_a_wrong_password_get_the_same_answer():
+    """SCRAM refuses an unknown user one message earlier, as Kafka does: docs/security.md says so."""
+    for make in (
+        lambda user: PlainClient(user, "x"),
+        lambda user: ScramClient("SCRAM-SHA-512", user, "x"),
+    ):
+        texts = []
+        for user in ("alice", "nobody"):
+            with pytest.raises(SaslError) as error:
+                Harness().log_in(SaslClient(make(user)))
+            texts.append(str(error.value))
+        assert texts[0] == texts[1]
+
+
 def test_a_mechanism_that_is_not_enabled():
     harness = Harness()
     with pytest.raises(SaslError, match="it offers PLAIN, SCRAM-SHA-512"):

@@ -219,6 +219,8 @@ def _unknown(settings: Settings) -> list[str]:
         elif _is_about_security(key, names):
             hint = forms_of((split_key(key) or SaslKey(key)).name)
             why = f"it is read as {hint}" if hint else "Quorate does not use it"
+            if key.startswith("listener.name.") and key != key.lower():
+                why = "names of listeners and mechanisms are in lower case in a key"
             warnings.append(f"The key {key} is ignored: {why} ({settings.where(key)})")
         else:
             unused.append(key)
@@ -234,7 +236,7 @@ def _is_about_security(key: str, listeners: Container[str]) -> bool:
     """
     parts = key.split(".")
     if key.startswith("listener.name."):
-        return parts[2] in listeners
+        return parts[2].lower() in listeners
     if key in _OF_BROKERS or key.startswith("sasl.kerberos."):
         return False
     return parts[0] in ("sasl", "ssl") or bool({"sasl", "ssl"} & set(parts[1:2])) or key in FORMS

@@ -137,9 +137,9 @@ def split_key(key: str) -> SaslKey | None:
 
 
 def is_read(key: str, listeners: Collection[str]) -> bool:
-    """Whether a node with these controller listeners reads the key."""
+    """Whether a node with these controller listeners reads the key. Prefixes are in lower case."""
     parts = split_key(key)
-    if parts is None or not parts.form & FORMS[parts.name]:
+    if parts is None or not parts.form & FORMS[parts.name] or not _is_lower(parts):
         return False
     if parts.listener is not None and parts.listener not in {name.lower() for name in listeners}:
         return False
@@ -149,12 +149,17 @@ def is_read(key: str, listeners: Collection[str]) -> bool:
     return mechanism is None or mechanism.upper() in MECHANISMS
 
 
+def _is_lower(parts: SaslKey) -> bool:
+    prefixes = f"{parts.listener}{parts.mechanism or ''}"
+    return parts.listener is None or prefixes == prefixes.lower()
+
+
 def forms_of(name: str) -> str:
     """The forms of a key that are read, for a message; empty for a key of another kind."""
     texts = {
         Form.NODE: name,
-        Form.LISTENER: f"{_PREFIX}LISTENER.{name}",
-        Form.MECHANISM: f"{_PREFIX}LISTENER.MECHANISM.{name}",
+        Form.LISTENER: f"{_PREFIX}<listener>.{name}",
+        Form.MECHANISM: f"{_PREFIX}<listener>.<mechanism>.{name}",
     }
     return " or ".join(text for form, text in texts.items() if form & FORMS.get(name, Form(0)))
 
@@ -182,7 +187,7 @@ def foreign_classes(settings: Settings, listeners: Collection[str]) -> Iterator[
         parts, value = split_key(key), settings.text(key)
         if parts is None or parts.name not in CLASSES or not value:
             continue
-        if parts.listener is not None and parts.listener not in own:
+        if parts.listener is not None and parts.listener.lower() not in own:
             continue
         classes = CLASSES[parts.name]
         mechanisms = (*classes,) if parts.mechanism is None else (parts.mechanism.upper(),)
