@@ -36,6 +36,19 @@ def test_escapes_are_those_of_javas_tokenizer(written, value):
     assert parsed(f'{PLAIN} required password="{written}";').options == {"password": value}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'/* a; */{PLAIN} /* b */ required // c = "\n  a="/*d*/";',
+        f'// a\n{PLAIN}/**/required a/* = */="/*d*/"/* \n */;// end',
+        f'{PLAIN} required a="/*d*/"; /* does not end ;',
+    ],
+)
+def test_comments_are_those_of_kafkas_parser(text):
+    """`JaasConfig` sets `slashSlashComments` and `slashStarComments`; a quoted text has no comment."""
+    assert parsed(text).options == {"a": "/*d*/"}
+
+
 def test_options_are_not_in_the_representation():
     assert "topsecret" not in repr(parsed(f'{PLAIN} required password="topsecret";'))
 
@@ -48,11 +61,16 @@ def test_options_are_not_in_the_representation():
         (f"{PLAIN} often;", "the control flag must be one of", 1, len(PLAIN) + 2),
         (f"{PLAIN} required\n a=topsecret", "must end with ;", 2, 13),
         (f"{PLAIN} required\n a;", "= is missing", 2, 3),
-        (f"{PLAIN} required\n a=;", "the option a has no value", 2, 4),
+        (f"{PLAIN} required\n a=;", "an option has no value", 2, 4),
         (f'{PLAIN} required\n a="topsecret;', "does not end with", 2, 4),
         (f"{PLAIN} required a=1 a=2;", "given twice", 1, len(PLAIN) + 15),
         (f"{PLAIN} required; {PLAIN} required;", "one login module is allowed", 1, len(PLAIN) + 12),
         ("com.sun.Krb5LoginModule required;", "com.sun.Krb5LoginModule is not supported", 1, 1),
+        (f"{PLAIN} required\n password=;", "the option password has no value", 2, 11),
+        (f"{PLAIN} required\n password=a topsecret=;", "an option has no value", 2, 23),
+        (f"{PLAIN} required\n password=a topsecret=1 topsecret=2;", "given twice", 2, 25),
+        (f"{PLAIN} required\n password=a topsecret;", "= is missing", 2, 22),
+        (f"{PLAIN} required\n password=top/secret;", "must be in quotes", 2, 14),
         (f'{PLAIN} required = "topsecret";', "needs a name before =", 1, len(PLAIN) + 11),
     ],
 )

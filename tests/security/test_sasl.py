@@ -11,19 +11,20 @@ from hypothesis import strategies as st
 
 from narrow import not_none
 from quorate.metadata.image import ScramCredential
+from quorate.security.jaas import JaasError, JaasText
 from quorate.security.sasl.client import SaslClient
 from quorate.security.sasl.mechanism import SaslError
 from quorate.security.sasl.oauthbearer import (
     OAuthBearerClient,
     OAuthBearerServer,
-    TokenRules,
-    check_claims,
     signed_validator,
+    unsecured_rules,
     unsecured_validator,
 )
 from quorate.security.sasl.plain import PlainClient, PlainServer
 from quorate.security.sasl.scram import ScramClient, ScramServer, TokenCredential
 from quorate.security.sasl.server import SaslAnswer, SaslServer, SaslServerConfig
+from quorate.security.sasl.token_claims import TokenRules, check_claims
 from quorate.security.scram_keys import MECHANISMS
 from quorate.wire.header import decode_response, encode_request
 from quorate.wire.messages import (
@@ -166,6 +167,20 @@ def test_a_wrong_credential_is_refused_with_the_text_of_kafka(client):
         "mechanism SCRAM-SHA-512"
         in str(error.value)
     )
+
+
+def test_an_unknown_user_and_a_wrong_password_get_the_same_answer():
+    """SCRAM refuses an unknown user one message earlier, as Kafka does: docs/security.md says so."""
+    for make in (
+        lambda user: PlainClient(user, "x"),
+        lambda user: ScramClient("SCRAM-SHA-512", user, "x"),
+    ):
+        texts = []
+        for user in ("alice", "nobody"):
+            with pytest.raises(SaslError) as error:
+                Harness().log_in(SaslClient(make(user)))
+            texts.append(str(error.value))
+        assert texts[0] == texts[1]
 
 
 def test_a_mechanism_that_is_not_enabled():
@@ -375,6 +390,9 @@ def test_an_unsecured_token():
             validate(bad)
 
 
+NO_TIMES = (1e300, 10**19, 10**400, float("inf"), float("-inf"), float("nan"), -1, True, "5")
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -385,6 +403,22 @@ def test_an_unsecured_token():
         {"exp": True},
         {"nbf": 9e9},
         {"iat": 9e9},
+        {"iat": None},
+        {"iat": "soon"},
+        {"iat": -1},
+        {"iat": int(time.time()) + 29, "exp": int(time.time()) + 9},
+        {"nbf": int(time.time()) + 29, "exp": int(time.time()) + 9},
+        {"nbf": "soon"},
+        *({name: value} for name in ("exp", "iat", "nbf") for value in NO_TIMES),
+        {"sub": "a\ud800"},
+        {"sub": 5},
+        {"scope": ""},
+        {"scope": ["a", "a "]},
+        {"scope": [5]},
+        {"iss": 5},
+        {"jti": 5},
+        {"aud": []},
+        {"aud": ["kafka", 5]},
         {"iss": "them"},
         {"aud": "other"},
         {"aud": None},
@@ -393,6 +427,97 @@ def test_an_unsecured_token():
 def test_claims_that_are_refused(wrong):
     with pytest.raises(SaslError):
         check_claims(claims(**wrong), RULES)
+
+
+@pytest.mark.parametrize("audience", ["kafka", ["kafka"], []])
+def test_an_audience_that_nobody_expects_is_refused(audience):
+    """jose4j's `AudValidator`, which `BrokerJwtValidator` leaves on."""
+    with pytest.raises(SaslError, match=r"expected\.audience is not set"):
+        check_claims(claims(aud=audience), TokenRules())
+    assert check_claims(claims(aud=None), TokenRules()).principal == "alice"
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        *(
+            f'{{"sub":"alice","exp":{value},"iat":1}}'
+            for value in ("1e300", "Infinity", "1" * 5000)
+        ),
+        '{"sub":"a\\ud800","exp":9999999999,"iat":1}',
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        "[]",
+        "",
+    ],
+    ids=lambda text: text[:30],
+)
+def test_a_token_with_an_odd_payload_is_only_refused(payload):
+    from joserfc import jws
+    from joserfc.jwk import ECKey, KeySet
+
+    key = ECKey.generate_key("P-256", {"kid": "1"})
+    public = KeySet.import_key_set({"keys": [key.as_dict(private=False)]})
+    signed = jws.serialize_compact({"alg": "ES256", "kid": "1"}, payload.encode(), key)
+    with pytest.raises(SaslError):
+        signed_validator(lambda kid: public, TokenRules())(signed)
+    part = urlsafe_b64encode(payload.encode()).decode().rstrip("=")
+    none = urlsafe_b64encode(b'{"alg":"none"}').decode().rstrip("=")
+    for token in (f"{none}.{part}.", f"{part}.{none}.", f"{part}.{none}.x"):
+        for validate in (
+            unsecured_validator(TokenRules()),
+            signed_validator(lambda kid: public, TokenRules()),
+        ):
+            with pytest.raises(SaslError):
+                validate(token)
+
+
+def test_the_log_says_why_a_token_was_refused_and_the_client_reads_its_status_only():
+    harness = Harness(OAUTHBEARER=lambda: OAuthBearerServer(unsecured_validator(TokenRules())))
+    harness.handshake("OAUTHBEARER")
+    expired = unsigned_token(claims(exp=5))
+    answer = harness.token(f"n,,\x01auth=Bearer {expired}\x01\x01".encode())
+    assert bytes(response_of(answer).auth_bytes) == b'{"status":"invalid_token"}'
+    answer = harness.token(b"\x01")
+    assert answer.failure == "the token of OAUTHBEARER was refused: the token has expired"
+    assert response_of(answer).error_message == '{"status":"invalid_token"}'
+
+
+# -- options of the unsecured validator ----------------------------------------------------------
+PLACE = JaasText("a.key", "", "file, line 3")
+
+
+def unsecured(**options):
+    named = {f"unsecuredValidator{name}": value for name, value in options.items()}
+    return unsecured_validator(unsecured_rules(PLACE, named, TokenRules(subject_claim="x")))
+
+
+def test_the_options_of_the_unsecured_validator():
+    """`OAuthBearerUnsecuredValidatorCallbackHandler`: its claims are those of the options."""
+    now = time.time()
+    token = unsigned_token({"sub": "alice", "who": "bob", "exp": now + 60, "aud": "x", "s": "a b"})
+    assert unsecured()(token).principal == "alice"
+    assert unsecured(PrincipalClaimName="who")(token).principal == "bob"
+    assert unsecured(RequiredScope="b a", ScopeClaimName="s")(token).principal == "alice"
+    for refused in (unsecured(RequiredScope="a"), unsecured(RequiredScope="c", ScopeClaimName="s")):
+        with pytest.raises(SaslError, match="does not have the scope"):
+            refused(token)
+    listed = unsigned_token({"sub": "alice", "exp": now + 60, "scope": ["a", "b"]})
+    assert unsecured(RequiredScope="b")(listed).principal == "alice"
+    old = unsigned_token({"sub": "alice", "exp": now - 5})
+    assert unsecured(AllowableClockSkewMs="30000")(old).principal == "alice"
+    with pytest.raises(SaslError, match="expired"):
+        unsecured()(old)
+
+
+@pytest.mark.parametrize(
+    "options", [{"AllowableClockSkewMs": "-1"}, {"AllowableClockSkewMs": "x"}, {"Other": "x"}]
+)
+def test_an_option_of_the_unsecured_validator_that_cannot_be_used_is_named(options):
+    with pytest.raises(
+        JaasError, match=f"the option unsecuredValidator{next(iter(options))} .*line 3"
+    ):
+        unsecured(**options)
 
 
 # -- anything before the login -------------------------------------------------------------------

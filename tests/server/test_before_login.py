@@ -20,10 +20,11 @@ from quorate.base.errors import ErrorCode
 from quorate.metadata.image import ScramCredential
 from quorate.security.principal import ANONYMOUS
 from quorate.security.sasl.mechanism import ServerMechanism
-from quorate.security.sasl.oauthbearer import OAuthBearerServer, TokenRules, unsecured_validator
+from quorate.security.sasl.oauthbearer import OAuthBearerServer, unsecured_validator
 from quorate.security.sasl.plain import PlainServer
 from quorate.security.sasl.scram import ScramServer
 from quorate.security.sasl.server import SaslServerConfig
+from quorate.security.sasl.token_claims import TokenRules
 from quorate.server.authentication import MAX_FRAME_BYTES, ListenerSecurity
 from quorate.server.limits import ConnectionLimits
 from quorate.server.listener import Acceptor, InboundConnection

@@ -145,12 +145,30 @@ def _login(settings: Settings) -> Login:
     mechanism = settings.text("sasl.mechanism") or "GSSAPI"
     if mechanism == "GSSAPI":
         settings.refuse("sasl.mechanism", f"sasl.mechanism: {GSSAPI_REFUSED}")
+    _refuse_classes(settings, mechanism)
     text = settings.required("sasl.jaas.config")
     jaas = JaasText("sasl.jaas.config", text, settings.where("sasl.jaas.config"))
     try:
         return login_of(mechanism, jaas, settings.text(TOKEN_URL))
     except JaasError as error:
         raise ConfigError(str(error), key="sasl.jaas.config") from None
+
+
+def _refuse_classes(settings: Settings, mechanism: str) -> None:
+    """Raise ConfigError for a class of others, which would log in in another way than this side."""
+    from quorate.config.sasl_keys import CLASSES, OAUTH
+
+    checks = f"{OAUTH}jwt.validator.class"
+    for key, classes in CLASSES.items():
+        value = settings.text(key)
+        known = classes.get(mechanism, ())
+        if key == checks and known:
+            known = (*known, known[0].replace("DefaultJwt", "ClientJwt"))
+        if value and value not in known:
+            choices = f"; known are {', '.join(known)}" if known else ""
+            settings.refuse(
+                key, f"{key}={value} names a Java class, which Quorate cannot run{choices}"
+            )
 
 
 def _tls(settings: Settings) -> ClientSecurity:

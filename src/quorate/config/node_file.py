@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +25,8 @@ from quorate.config.node_config import (
     NodeConfig,
 )
 from quorate.config.properties_file import read_settings
-from quorate.config.sasl_settings import SaslSettings, is_known, sasl_settings
+from quorate.config.sasl_keys import FORMS, SaslKey, forms_of, is_read, split_key
+from quorate.config.sasl_settings import SaslSettings, sasl_settings
 from quorate.config.security_settings import (
     CLIENT_AUTH,
     asks_in_vain,
@@ -57,6 +58,7 @@ _OTHER_KEYS: Final = (
         *monitoring_settings.KEYS,
     ),
 )
+_OF_BROKERS: Final = ("sasl.mechanism.inter.broker.protocol", "security.inter.broker.protocol")
 _KNOWN: Final = frozenset((*_OTHER_KEYS, *SETTINGS))
 
 
@@ -172,7 +174,10 @@ def _function(settings: Settings, key: str) -> str:
 
 def unknown_keys(settings: Settings) -> list[str]:
     """The keys that a node does not use, in the order of the file."""
-    return [key for key in settings if not (key in _KNOWN or is_known(key) or is_tls_key(key))]
+    names = settings.items(addresses.CONTROLLER_NAMES) or ()
+    return [
+        key for key in settings if not (key in _KNOWN or is_read(key, names) or is_tls_key(key))
+    ]
 
 
 def _warnings(settings: Settings) -> tuple[str, ...]:
@@ -205,13 +210,33 @@ def _unknown(settings: Settings) -> list[str]:
     from difflib import get_close_matches
 
     warnings, unused = [], []
+    names = {name.lower() for name in settings.items(addresses.CONTROLLER_NAMES) or ()}
     for key in unknown:
         close = get_close_matches(key, _KNOWN, n=1, cutoff=0.8)
         if key.startswith(_OURS):
             hint = f"; did you mean {close[0]}?" if close else ""
             warnings.append(f"Unknown key {key} is ignored{hint} ({settings.where(key)})")
+        elif _is_about_security(key, names):
+            hint = forms_of((split_key(key) or SaslKey(key)).name)
+            why = f"it is read as {hint}" if hint else "Quorate does not use it"
+            if key.startswith("listener.name.") and key != key.lower():
+                why = "names of listeners and mechanisms are in lower case in a key"
+            warnings.append(f"The key {key} is ignored: {why} ({settings.where(key)})")
         else:
             unused.append(key)
     if unused:
         warnings.append(f"Keys that Quorate does not use are ignored: {', '.join(sorted(unused))}")
     return warnings
+
+
+def _is_about_security(key: str, listeners: Container[str]) -> bool:
+    """Whether the operator of a controller may rely on the key for its security.
+
+    A file that is shared with brokers has keys of their listeners and of their connections.
+    """
+    parts = key.split(".")
+    if key.startswith("listener.name."):
+        return parts[2].lower() in listeners
+    if key in _OF_BROKERS or key.startswith("sasl.kerberos."):
+        return False
+    return parts[0] in ("sasl", "ssl") or bool({"sasl", "ssl"} & set(parts[1:2])) or key in FORMS

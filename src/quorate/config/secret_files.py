@@ -51,8 +51,9 @@ def _files(raw: Mapping[str, str], values: Mapping[str, str], source: str) -> di
     }
     if users := values.get(CREDENTIALS_FILE):
         found[users] = f"the passwords of {CREDENTIALS_FILE}"
-    if token := path_of(values.get(_TOKEN_URL)):
-        found[token] = f"the token of {_TOKEN_URL}"
+    for key, url in values.items():
+        if _is(key, _TOKEN_URL) and (token := path_of(url)):
+            found[token] = f"the token of {key}"
     inline = [key for key, text in raw.items() if _is_secret(key, text) and values.get(key) == text]
     if inline:
         found[source] = ", ".join(inline)

@@ -72,7 +72,8 @@ def dynamic_stores(configs: Mapping[str, str], listener: str) -> dict[str, str]:
 
 
 def is_tls_key(key: str) -> bool:
-    """Whether a node reads the key, alone or for one listener."""
-    if key.startswith(_PREFIX):
-        key = key[len(_PREFIX) :].partition(".")[2]
-    return key in TLS_KEYS
+    """Whether a node reads the key, alone or for one listener, whose name is in lower case there."""
+    if not key.startswith(_PREFIX):
+        return key in TLS_KEYS
+    listener, _, name = key[len(_PREFIX) :].partition(".")
+    return name in TLS_KEYS and listener == listener.lower()

@@ -17,6 +17,9 @@ _FLAGS: Final = ("required", "requisite", "sufficient", "optional")
 _PUNCTUATION: Final = "=;"
 _QUOTES: Final = "\"'"
 _ESCAPES: Final = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True))
+_SLASH: Final = "/"
+_COMMENT_ENDS: Final[Mapping[str, str]] = {"//": "\n", "/*": "*/"}
+_NAMES: Final = ("username", "password", "tokenauth")
 _OCTAL: Final = re.compile("[0-3][0-7]{0,2}|[4-7][0-7]?")
 _PACKAGE: Final = "org.apache.kafka.common.security."
 PLAIN_MODULE: Final = f"{_PACKAGE}plain.PlainLoginModule"
@@ -117,9 +120,9 @@ class _JaasParser:
             value = self._next()
             if value is None or (not value.is_quoted and value.text in _PUNCTUATION):
                 at = len(self._text) if value is None else value.at
-                self.refuse(at, f"the option {_shown(token)} has no value")
+                self.refuse(at, f"{_shown(token)} has no value")
             if token.text in options:
-                self.refuse(token.at, f"the option {_shown(token)} is given twice")
+                self.refuse(token.at, f"{_shown(token)} is given twice")
             options[token.text] = value.text
         more = self._next()
         if more is not None:
@@ -136,9 +139,7 @@ class _JaasParser:
 
     def _next(self) -> _Token | None:
         text = self._text
-        while self._pos < len(text) and text[self._pos].isspace():
-            self._pos += 1
-        start = self._pos
+        start = self._skip()
         if start >= len(text):
             return None
         if text[start] in _PUNCTUATION:
@@ -147,10 +148,29 @@ class _JaasParser:
         if text[start] in _QUOTES:
             return self._quoted(start)
         while self._pos < len(text) and not (
-            text[self._pos].isspace() or text[self._pos] in _PUNCTUATION + _QUOTES
+            text[self._pos].isspace() or text[self._pos] in _PUNCTUATION + _QUOTES + _SLASH
         ):
             self._pos += 1
         return _Token(text[start : self._pos], False, start)
+
+    def _skip(self) -> int:
+        """Go past blanks and comments (`StreamTokenizer`); the position of what follows.
+
+        A single slash outside of quotes begins a comment in Java, which would cut a value off: it is refused.
+        """
+        text = self._text
+        while self._pos < len(text):
+            two = text[self._pos : self._pos + 2]
+            if two[0].isspace():
+                self._pos += 1
+            elif two in _COMMENT_ENDS:
+                end = text.find(_COMMENT_ENDS[two], self._pos + 2)
+                self._pos = len(text) if end < 0 else end + len(_COMMENT_ENDS[two])
+            elif two[0] == _SLASH:
+                self.refuse(self._pos, "a text with / must be in quotes")
+            else:
+                break
+        return self._pos
 
     def _quoted(self, start: int) -> _Token:
         text, quote = self._text, self._text[start]
@@ -177,5 +197,6 @@ class _JaasParser:
 
 
 def _shown(token: _Token) -> str:
-    """The name of an option; a quoted token may be a misplaced password."""
-    return "name" if token.is_quoted else token.text
+    """The option; an unknown name may be a part of a password without quotes."""
+    is_known = token.text in _NAMES and not token.is_quoted
+    return f"the option {token.text}" if is_known else "an option"

@@ -1,63 +1,120 @@
-"""The public keys that sign tokens of OAUTHBEARER, from a file or a web server (RFC 7517)."""
+"""The public keys that sign tokens of OAUTHBEARER, from a file or a web server (RFC 7517).
+
+Source: `RefreshingHttpsJwks`. A thread of its own fetches the keys, so no login waits for a web server:
+logins use the keys that are there.
+"""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
+from dataclasses import dataclass
 from typing import Any, Final
-from urllib.error import URLError
-from urllib.request import urlopen
 
 from quorate.security.sasl.mechanism import SaslError
+from quorate.server.fetch_url import fetch_url
 from quorate.server.logs import LOG
 
-_TIMEOUT_S: Final = 10.0
+_TOTAL_S: Final = 10.0
 _MAX_BYTES: Final = 1_048_576
 _MIN_INTERVAL_S: Final = 10.0
 """An unknown key id fetches the keys again, but not more often."""
+_LEAST_BACKOFF_S: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class JwksTimes:
+    """When keys are fetched, in seconds."""
+
+    refresh_s: float = 3600.0
+    """`jwks.endpoint.refresh.ms`."""
+    backoff_s: float = 0.1
+    """`jwks.endpoint.retry.backoff.ms`: the pause after a failure. Each further one is twice as long."""
+    backoff_max_s: float = 10.0
+    """`jwks.endpoint.retry.backoff.max.ms`: the longest pause."""
+    unknown_s: float = _MIN_INTERVAL_S
+    """The least time between fetches for an unknown key id."""
+    total_s: float = _TOTAL_S
+    """Limit of one attempt, however slowly the server sends."""
 
 
 class JwksKeys:
-    """Gives joserfc's KeySet. It may read the URL, so it must not be called on the loop.
+    """Gives joserfc's KeySet at once, from any thread. `close` ends the thread.
 
-    A failed refresh keeps the old keys, and is logged.
+    A failed refresh keeps the old keys. The first failure in a row is logged, and the end of failures.
     """
 
-    def __init__(self, url: str, refresh_s: float) -> None:
+    def __init__(self, url: str, times: JwksTimes | None = None) -> None:
         self._url = url
-        self._refresh_s = refresh_s
-        self._lock = threading.Lock()
+        self._times = times or JwksTimes()
+        self._changed = threading.Condition()
         self._keys: Any = None
         self._ids: frozenset[str] = frozenset()
         self._tried_at = -1e9
-        self._read_at = -1e9
+        self._next_at = 0.0
+        """When the next attempt is due, in monotonic seconds."""
+        self._failures = 0
+        self._is_closed = False
+        if url.startswith("file:"):
+            self._attempt()
+        threading.Thread(target=self._run, name="jwks", daemon=True).start()
 
     def __call__(self, kid: str | None) -> Any:
-        """The keys, read again when they are old or have no key of this id. Raises SaslError."""
-        with self._lock:
-            now = time.monotonic()
-            is_old = now - self._read_at >= self._refresh_s
-            is_unknown = kid is not None and kid not in self._ids
-            if (is_old or is_unknown) and now - self._tried_at >= _MIN_INTERVAL_S:
-                self._tried_at = now
-                self._read(now)
+        """The keys. An id that they do not have makes the thread fetch them. Raises SaslError."""
+        with self._changed:
             if self._keys is None:
-                raise SaslError(f"no keys to check tokens with: {self._url} could not be read")
+                raise SaslError(f"no keys to check tokens with: {self._url} was not read yet")
+            if kid is not None and kid not in self._ids:
+                self._next_at = min(self._next_at, self._tried_at + self._times.unknown_s)
+                self._changed.notify_all()
             return self._keys
 
-    def _read(self, now: float) -> None:
+    def close(self) -> None:
+        """End the thread; an attempt under way ends within its limit."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._is_closed and (left := self._next_at - time.monotonic()) > 0:
+                    self._changed.wait(left)
+                if self._is_closed:
+                    return
+            self._attempt()
+
+    def _attempt(self) -> None:
         from joserfc.errors import JoseError
         from joserfc.jwk import KeySet
 
+        self._tried_at = time.monotonic()
+        failure: Exception | None = None
+        keys, ids = None, frozenset[str]()
         try:
-            with urlopen(self._url, timeout=_TIMEOUT_S) as page:  # noqa: S310 - the file's own URL
-                data = page.read(_MAX_BYTES + 1)
-            if len(data) > _MAX_BYTES:
-                raise ValueError(f"it has more than {_MAX_BYTES} bytes")
-            found = json.loads(data)
-            self._keys = KeySet.import_key_set(found)
-            self._ids = frozenset(str(key.get("kid")) for key in found["keys"])
-            self._read_at = now
-        except (OSError, URLError, ValueError, KeyError, TypeError, JoseError) as error:
-            LOG.warning("Cannot read the keys for OAUTHBEARER from %s: %s", self._url, error)
+            found = json.loads(fetch_url(self._url, self._times.total_s, _MAX_BYTES))
+            keys = KeySet.import_key_set(found)
+            ids = frozenset(str(key.get("kid")) for key in found["keys"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, JoseError) as error:
+            failure = error
+        except RecursionError:
+            failure = ValueError("it is nested too deeply")
+        with self._changed:
+            if failure is None:
+                self._keys, self._ids = keys, ids
+            self._plan(failure)
+            self._changed.notify_all()
+
+    def _plan(self, failure: Exception | None) -> None:
+        now, times = time.monotonic(), self._times
+        if failure is None:
+            if self._failures:
+                LOG.info("Read the keys for OAUTHBEARER from %s again", self._url)
+            self._failures, self._next_at = 0, now + times.refresh_s
+            return
+        if not self._failures:
+            LOG.warning("Cannot read the keys for OAUTHBEARER from %s: %s", self._url, failure)
+        doubled = max(times.backoff_s, _LEAST_BACKOFF_S) * 2.0 ** min(self._failures, 30)
+        self._failures += 1
+        self._next_at = now + min(doubled, max(times.backoff_max_s, _LEAST_BACKOFF_S))

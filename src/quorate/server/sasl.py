@@ -23,17 +23,18 @@ from quorate.security.sasl.login import Login, login_of
 from quorate.security.sasl.mechanism import SaslError, ServerMechanism
 from quorate.security.sasl.oauthbearer import (
     OAuthBearerServer,
-    TokenRules,
     Validator,
     signed_validator,
+    unsecured_rules,
     unsecured_validator,
 )
 from quorate.security.sasl.plain import PlainServer
 from quorate.security.sasl.scram import ScramServer
 from quorate.security.sasl.server import SaslAnswer, SaslServer, SaslServerConfig
+from quorate.security.sasl.token_claims import TokenRules
 from quorate.server.authentication import ConnectionInfo, Done, Fail, ListenerSecurity, Send
 from quorate.server.credentials import Credentials
-from quorate.server.jwks import JwksKeys
+from quorate.server.jwks import JwksKeys, JwksTimes
 from quorate.wire.header import WireRequest
 from quorate.wire.registry import API_VERSIONS
 from quorate.wire.schema import Message
@@ -111,7 +112,7 @@ def _result(future: asyncio.Future[Any]) -> bytes | SaslError:
 
 
 class SaslListeners:
-    """The authenticators of a node's listeners; `close` ends their thread."""
+    """The authenticators of a node's listeners; `close` ends their threads."""
 
     def __init__(
         self,
@@ -124,8 +125,9 @@ class SaslListeners:
         self._settings = config.sasl
         self._now = now
         self._pool = ThreadPoolExecutor(1, "sasl")
+        self._keys: list[JwksKeys] = []
         self._configs = {
-            name: _server_config(config, name, listener, node, credentials)
+            name: _server_config(config, name, listener, node, credentials, self._keys)
             for name, listener in config.sasl.listeners.items()
         }
 
@@ -142,11 +144,13 @@ class SaslListeners:
         return replace(
             security,
             authenticator=authenticator,
-            max_frame_bytes=self._settings.max_receive_bytes,
+            max_frame_bytes=self._settings.listeners[listener].max_receive_bytes,
         )
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
+        for keys in self._keys:
+            keys.close()
 
 
 def peer_login(config: NodeConfig) -> Login | None:
@@ -156,14 +160,17 @@ def peer_login(config: NodeConfig) -> Login | None:
     if listener is None:
         return None
     mechanism = config.sasl.controller_mechanism
-    return login_of(mechanism, _text(listener.jaas[mechanism]), config.sasl.oauth.token_url)
+    return login_of(mechanism, _text(listener.jaas[mechanism]), listener.oauth.token_url)
 
 
 def check_sasl(config: NodeConfig) -> None:
     """Raise JaasError for a JAAS text that cannot be used."""
     for listener in config.sasl.listeners.values():
         for mechanism in listener.mechanisms:
-            parse_jaas(_text(listener.jaas[mechanism]), mechanism)
+            jaas = _text(listener.jaas[mechanism])
+            module = parse_jaas(jaas, mechanism)
+            if mechanism == "OAUTHBEARER" and listener.unsecured_tokens:
+                unsecured_rules(jaas, module.options, TokenRules())
     peer_login(config)
 
 
@@ -177,6 +184,7 @@ def _server_config(
     listener: ListenerSasl,
     node: NodeView,
     credentials: Credentials,
+    keys: list[JwksKeys],
 ) -> SaslServerConfig:
     def api_versions(request: WireRequest) -> Message:
         handler = API_TABLE[API_VERSIONS].handler
@@ -187,11 +195,12 @@ def _server_config(
 
     mechanisms: dict[str, Callable[[], ServerMechanism]] = {}
     for mechanism in listener.mechanisms:
-        module = parse_jaas(_text(listener.jaas[mechanism]), mechanism)
+        jaas = _text(listener.jaas[mechanism])
+        module = parse_jaas(jaas, mechanism)
         if mechanism == "PLAIN":
             mechanisms[mechanism] = _plain(module.options)
         elif mechanism == "OAUTHBEARER":
-            mechanisms[mechanism] = _oauth(_validator(config, listener))
+            mechanisms[mechanism] = _oauth(_validator(listener, jaas, module.options, keys))
         else:
             mechanisms[mechanism] = _scram(mechanism, credentials)
     return SaslServerConfig(mechanisms, listener.max_reauth_ms, api_versions)
@@ -209,12 +218,19 @@ def _oauth(validate: Validator) -> Callable[[], ServerMechanism]:
     return lambda: OAuthBearerServer(validate)
 
 
-def _validator(config: NodeConfig, listener: ListenerSasl) -> Validator:
-    oauth = config.sasl.oauth
+def _validator(
+    listener: ListenerSasl, jaas: JaasText, options: Mapping[str, str], keys: list[JwksKeys]
+) -> Validator:
+    """`keys` gets what must be closed."""
+    oauth = listener.oauth
     rules = TokenRules(
         oauth.audience, oauth.issuer, oauth.clock_skew_s, oauth.subject_claim, oauth.scope_claim
     )
     if listener.unsecured_tokens:
-        return unsecured_validator(rules)
+        return unsecured_validator(unsecured_rules(jaas, options, rules))
     assert oauth.jwks_url is not None, "sasl_settings refuses OAUTHBEARER without it"
-    return signed_validator(JwksKeys(oauth.jwks_url, oauth.refresh_ms / 1000), rules)
+    times = JwksTimes(
+        oauth.refresh_ms / 1000, oauth.retry_backoff_ms / 1000, oauth.retry_backoff_max_ms / 1000
+    )
+    keys.append(JwksKeys(oauth.jwks_url, times))
+    return signed_validator(keys[-1], rules)

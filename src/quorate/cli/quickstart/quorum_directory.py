@@ -29,6 +29,9 @@ _LOCK: Final = "quickstart.lock"
 _LISTENER: Final = "CONTROLLER"
 _SECURE: Final = "secure"
 _PRIVATE: Final = 0o600
+_WORDS_FROM_INPUT: Final = (
+    "import sys; from quorate.cli.main import run; sys.exit(run(sys.stdin.read().split(chr(0))))"
+)
 _NOTE: Final = "# 'quorate quickstart' sets these keys at each start; it keeps other keys."
 # struct flock: l_start, l_len, l_pid, l_type, l_whence on macOS; type and whence first on Linux.
 _FLOCK: Final = "qqihh" if sys.platform == "darwin" else "hhqqi0q"
@@ -220,13 +223,15 @@ class QuorumDirectory:
         if node.directory_id:
             voters = ",".join(f"{n.id}@{n.address}:{n.directory_id}" for n in founders)
             how = ["--initial-controllers", voters]
+        words = (
+            *("storage", "format", "--ignore-formatted", "--cluster-id", self.cluster_id),
+            *("--config", str(self.properties(node)), *how),
+            *(self.secured.format_words() if self.secured else ()),
+        )
+        # The words have passwords, and every user of the machine sees those of a command.
         run = subprocess.run(
-            (
-                *(sys.executable, "-m", "quorate", "storage", "format"),
-                *("--ignore-formatted", "--cluster-id", self.cluster_id),
-                *("--config", str(self.properties(node)), *how),
-                *(self.secured.format_words() if self.secured else ()),
-            ),
+            (sys.executable, "-c", _WORDS_FROM_INPUT),
+            input="\0".join(words),
             capture_output=True,
             text=True,
         )

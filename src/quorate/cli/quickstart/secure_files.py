@@ -71,7 +71,7 @@ class SecureFiles:
         }
 
     def format_words(self) -> list[str]:
-        """The words of `storage format` that create the users."""
+        """The words of `storage format` that create the users; they have passwords."""
         users = self._passwords.items()
         return [
             word

@@ -19,6 +19,8 @@ Login = Callable[[], SaslClient]
 """Begins an exchange, once per connection and re-authentication."""
 TOKEN_URL: Final = "sasl.oauthbearer.token.endpoint.url"  # noqa: S105 - a key
 
+_UNSECURED_LOGIN: Final = "unsecuredLogin"
+
 
 def login_of(mechanism: str, jaas: JaasText, token_url: str | None = None) -> Login:
     """The login of a client. Raises JaasError.
@@ -30,6 +32,12 @@ def login_of(mechanism: str, jaas: JaasText, token_url: str | None = None) -> Lo
         raise JaasError(f"The SASL mechanism {mechanism} cannot be used: {why} ({jaas.where})")
     module = parse_jaas(jaas, mechanism)
     if mechanism == "OAUTHBEARER":
+        for name in module.options:
+            if name.startswith(_UNSECURED_LOGIN):
+                raise JaasError(
+                    f"Invalid value for configuration {jaas.key}: the option {name} makes a token, and "
+                    f"this side takes its token from the file of {TOKEN_URL} ({jaas.where})"
+                )
         path = _token_file(jaas, token_url)
         return lambda: SaslClient(OAuthBearerClient(lambda: _read_token(path)))
     user, password = _option(jaas, module, "username"), _option(jaas, module, "password")

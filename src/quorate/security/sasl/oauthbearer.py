@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, NoReturn
 
+from quorate.security.jaas import JaasError, JaasText
 from quorate.security.sasl.mechanism import SaslError, shown_error
+from quorate.security.sasl.token_claims import Token, TokenRules, check_claims, json_object
 
 NAME: Final = "OAUTHBEARER"
 _KVSEP: Final = "\x01"
@@ -23,25 +24,14 @@ ALGORITHMS: Final = (
 """Signatures with public keys. An HMAC key of a JWKS would be a shared secret in a public file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A validated token."""
-
-    principal: str
-    expires_at_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class TokenRules:
-    """What a token must have (`sasl.oauthbearer.*`)."""
-
-    audience: tuple[str, ...] = ()
-    """`expected.audience`: one of them; empty: any."""
-    issuer: str | None = None
-    clock_skew_s: int = 30
-    subject_claim: str = "sub"
-    scope_claim: str = "scope"
-
+_UNSECURED: Final = "unsecuredValidator"
+_UNSECURED_OPTIONS: Final = (
+    "PrincipalClaimName",
+    "ScopeClaimName",
+    "RequiredScope",
+    "AllowableClockSkewMs",
+)
+_INT: Final = re.compile("[0-9]{1,9}", re.ASCII)
 
 Validator = Callable[[str], Token]
 """Checks the text of a token; raises SaslError. It may take milliseconds."""
@@ -57,14 +47,14 @@ class OAuthBearerServer:
         self.expires_at_ms: int | None = None
         self.by_token = False
         self._validate = validate
-        self._refusal: str | None = None
+        self._refusal: SaslError | None = None
 
     def is_slow(self, response: bytes) -> bool:
         return True
 
     def evaluate(self, response: bytes) -> bytes:
         if self._refusal is not None and response == b"\x01":
-            raise shown_error(self._refusal)
+            raise self._refusal
         try:
             text = response.decode()
         except UnicodeDecodeError:
@@ -78,10 +68,11 @@ class OAuthBearerServer:
             raise SaslError("Invalid OAUTHBEARER client first message")
         try:
             token = self._validate(encoded)
-        except SaslError:
+        except SaslError as error:
             # RFC 7628, section 3.2.3: the client gets the status, sends one byte, and is refused.
-            self._refusal = json.dumps({"status": "invalid_token"}, separators=(",", ":"))
-            return self._refusal.encode()
+            status = json.dumps({"status": "invalid_token"}, separators=(",", ":"))
+            self._refusal = SaslError(f"the token of OAUTHBEARER was refused: {error}", status)
+            return status.encode()
         if found["authzid"] and found["authzid"] != token.principal:
             raise shown_error(
                 "Authentication failed: Client requested an authorization id that is different "
@@ -107,48 +98,25 @@ class OAuthBearerClient:
         return b"\x01" if challenge else None
 
 
-def check_claims(claims: Mapping[str, Any], rules: TokenRules, now_s: float | None = None) -> Token:
-    """The token of these claims. Raises SaslError.
-
-    Kafka's `BrokerJwtValidator`: `exp` and the subject are required, `iat`, `nbf`, audience and issuer
-    are checked where they are expected.
-    """
-    now = time.time() if now_s is None else now_s
-    subject = claims.get(rules.subject_claim)
-    if not isinstance(subject, str) or not subject.strip():
-        raise SaslError(f"the token has no claim {rules.subject_claim}")
-    expires = claims.get("exp")
-    if not isinstance(expires, int | float) or isinstance(expires, bool):
-        raise SaslError("the token has no claim exp")
-    if expires + rules.clock_skew_s <= now:
-        raise SaslError("the token has expired")
-    for name in ("nbf", "iat"):
-        begins = claims.get(name)
-        if isinstance(begins, int | float) and begins - rules.clock_skew_s > now:
-            raise SaslError(f"the token is not valid yet (claim {name}): compare the clocks")
-    if rules.issuer is not None and claims.get("iss") != rules.issuer:
-        raise SaslError("the token has another issuer than sasl.oauthbearer.expected.issuer")
-    if rules.audience:
-        audience = claims.get("aud")
-        given = [audience] if isinstance(audience, str) else audience
-        if not isinstance(given, list) or not set(rules.audience) & set(map(str, given)):
-            raise SaslError("the token is for another audience: sasl.oauthbearer.expected.audience")
-    return Token(subject.strip(), int(expires * 1000))
-
-
 def signed_validator(keys: Callable[[str | None], Any], rules: TokenRules) -> Validator:
     """Checks signature and claims. `keys` gives joserfc's KeySet; its argument is the wanted `kid`."""
 
     def validate(encoded: str) -> Token:
-        from joserfc import jws, jwt
+        from joserfc import jws
         from joserfc.errors import JoseError
 
         try:
-            kid = jws.extract_compact(encoded.encode()).headers().get("kid")
-            token = jwt.decode(encoded, keys(kid), algorithms=list(ALGORITHMS))
-        except (JoseError, ValueError, TypeError, KeyError) as error:
+            signed = jws.extract_compact(encoded.encode())
+            kid = signed.headers().get("kid")
+            found = keys(kid if isinstance(kid, str) else None)
+            payload = jws.deserialize_compact(encoded, found, algorithms=list(ALGORITHMS)).payload
+        except (JoseError, ValueError, TypeError, KeyError, RecursionError) as error:
             raise SaslError(f"the token is not valid: {type(error).__name__}") from None
-        return check_claims(token.claims, rules)
+        try:
+            claims = json_object(payload)
+        except ValueError as error:
+            raise SaslError(f"the claims of the token cannot be read: {error}") from None
+        return check_claims(claims, rules)
 
     return validate
 
@@ -162,15 +130,43 @@ def unsecured_validator(rules: TokenRules) -> Validator:
         try:
             header, payload, signature = encoded.split(".")
             parsed = [
-                json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+                json_object(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
                 for part in (header, payload)
             ]
         except ValueError:
             raise SaslError("the token is not an unsecured JSON web token") from None
-        if signature or not all(isinstance(part, dict) for part in parsed):
+        if signature:
             raise SaslError("the token is signed, but unsecured tokens are expected")
         if parsed[0].get("alg") != "none":
             raise SaslError("the token is not an unsecured JSON web token")
-        return check_claims(parsed[1], rules)
+        return check_claims(parsed[1], replace(rules, is_unsecured=True))
 
     return validate
+
+
+def unsecured_rules(jaas: JaasText, options: Mapping[str, str], rules: TokenRules) -> TokenRules:
+    """`rules` with the options of `OAuthBearerUnsecuredValidatorCallbackHandler`. Raises JaasError."""
+
+    def refuse(name: str, why: str) -> NoReturn:
+        raise JaasError(
+            f"Invalid value for configuration {jaas.key}: the option {name} {why} ({jaas.where})"
+        )
+
+    for name in options:
+        if name.startswith(_UNSECURED) and name.removeprefix(_UNSECURED) not in _UNSECURED_OPTIONS:
+            refuse(
+                name, f"is not one of {', '.join(_UNSECURED + each for each in _UNSECURED_OPTIONS)}"
+            )
+    subject, scope, required, skew = (
+        options.get(_UNSECURED + name, "").strip() for name in _UNSECURED_OPTIONS
+    )
+    if skew and not _INT.fullmatch(skew):
+        refuse(_UNSECURED + _UNSECURED_OPTIONS[-1], "must be a number of milliseconds, at least 0")
+    return replace(
+        rules,
+        subject_claim=subject or "sub",
+        scope_claim=scope or "scope",
+        required_scope=tuple(required.split()),
+        clock_skew_s=int(skew or 0) / 1000,
+        is_unsecured=True,
+    )
