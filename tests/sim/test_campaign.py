@@ -265,7 +265,7 @@ def test_results_of_another_plan_format_are_not_resumed(
 ) -> None:
     list(Campaign(tmp_path).run(range(2), 1))
     monkeypatch.setattr(module, "FORMAT", FORMAT + 1)
-    with pytest.raises(CampaignError, match=r"plan format 8, and this is .* plan format 9"):
+    with pytest.raises(CampaignError, match=r"plan format 9, and this is .* plan format 10"):
         Campaign(tmp_path, resume=True)
 
 
@@ -406,7 +406,7 @@ def test_the_date_picks_the_seeds(
         ("today:0", 2, "a day has seeds for 1 to 1000000 worlds, not for 0"),
         ("today:1000001", 2, "a day has seeds for 1 to 1000000 worlds"),
         ("tomorrow", 2, "is neither a seed nor A..B"),
-        ("9:1..9", 2, "is a seed of plan format 9"),
+        ("10:1..9", 2, "is a seed of plan format 10"),
     ],
 )
 def test_seeds_that_cannot_be(

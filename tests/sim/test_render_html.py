@@ -194,8 +194,12 @@ def test_where_traces_part(traced: tuple[str, Path], capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("change", "to", "says"),
     [
-        ("trace 2, plan format 8", "trace 1, plan format 7", "1: this is trace format 1 of plan"),
-        ("trace 2, plan format 8", "trace 2, plan format 9", "format 2 of plan format 9, written"),
+        ("trace 2, plan format 9", "trace 1, plan format 7", "1: this is trace format 1 of plan"),
+        (
+            "trace 2, plan format 9",
+            "trace 2, plan format 10",
+            "format 2 of plan format 10, written",
+        ),
         ("seed 3", "seed 4", "1: this is a trace of seed 4, not of seed 3"),
         ("# quorate", "# another", "1: this is no trace: those begin with"),
     ],

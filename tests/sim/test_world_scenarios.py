@@ -74,7 +74,7 @@ def test_only_a_plan_is_a_world() -> None:
 def test_the_file_of_an_outcome_replays_it() -> None:
     plan = Plan(seed=3, voters=2, duration_ms=300, fault_events=(FaultEvent(70, "kill", (0, 5)),))
     text = world_text(run_plan(plan, checked()), "Found at random.\nFixed.")
-    assert text.startswith("# Found at random.\n# Fixed.\nformat 8\nseed 3\n")
+    assert text.startswith("# Found at random.\n# Fixed.\nformat 9\nseed 3\n")
     assert parse_world(text, "x").plan == plan
     assert run_scenario(text, "x").text == text and not run_scenario(text, "x").differences
     failure = Failure("liveness", "nobody\n  leads", 80, 9)
@@ -128,8 +128,8 @@ def test_replay_runs_a_world_of_a_file(tmp_path: Path, capsys: pytest.CaptureFix
     ("arguments", "code", "says"),
     [
         ("replay 1:77", 2, "1:77 is a seed of plan format 1, and this version of quorate draws"),
-        ("run --seeds 9:0..9:9", 2, "9:0 is a seed of plan format 9"),
-        ("plan 9:1", 2, "9:1 is a seed of plan format 9"),
+        ("run --seeds 10:0..9:9", 2, "10:0 is a seed of plan format 10"),
+        ("plan 10:1", 2, "10:1 is a seed of plan format 10"),
         ("plan 99999999999999999999", 2, "is no seed: those are numbers from 0"),
         ("plan many", 2, "'many' is no seed"),
         ("replay nowhere.txt", 2, "'nowhere.txt' is neither a seed"),
@@ -149,7 +149,7 @@ def test_seeds_and_files_that_cannot_be(
 
 
 def test_a_seed_may_name_its_plan_format(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["sim", "plan", "8:77"]) == 0
+    assert run(["sim", "plan", "9:77"]) == 0
     named = capsys.readouterr().out
     assert run(["sim", "plan", "77"]) == 0
     assert capsys.readouterr().out == named
@@ -159,6 +159,6 @@ def test_a_plan_of_another_format_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "plan.txt"
-    file.write_text("format 9\nvoters 3\n")
+    file.write_text("format 10\nvoters 3\n")
     assert run(["sim", "replay", str(file)]) == 2
-    assert "plan.txt:1: this plan is of format 9" in capsys.readouterr().err
+    assert "plan.txt:1: this plan is of format 10" in capsys.readouterr().err

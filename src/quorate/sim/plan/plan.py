@@ -20,7 +20,7 @@ from quorate.replica.applier import SLICE_BYTES
 from quorate.replica.tail import TAIL_BYTES
 from quorate.sim.plan.bounds import BOUNDS, MOST, OF_FAULT_EVENTS
 
-FORMAT: Final = 8
+FORMAT: Final = 9
 """The version of the mapping from seeds to plans. It changes when a seed draws another plan."""
 LEADER: Final = 0
 """In place of a node id: the leader at the time of the fault event."""

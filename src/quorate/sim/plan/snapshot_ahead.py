@@ -1,4 +1,4 @@
-"""Worlds of whole controllers in which a leader's snapshot reaches beyond its own log on disk.
+"""A world since plan format 9: a leader's snapshot reaches beyond its own log on disk.
 
 The leader's disk hangs within a sync. The other voters commit without it, so a snapshot is due of
 records that only they have on disk. The power fails before the sync ends: recovery must drop the log

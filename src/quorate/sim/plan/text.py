@@ -26,11 +26,11 @@ from quorate.sim.plan.plan import (
     nodes_text,
 )
 
-_READABLE: Final = (1, 2, 3, 4, 5, 6, 7, FORMAT)
+_READABLE: Final = (1, 2, 3, 4, 5, 6, 7, 8, FORMAT)
 """A plan of an older format has defaults for later settings, and runs as it ran before them."""
 _OTHER_TAIL: Final = (1, 2)
 """Up to this format the value of `disk.tail_bytes` was without effect."""
-_ENDED: Final = (5, 6, 7, FORMAT)
+_ENDED: Final = (5, 6, 7, 8, FORMAT)
 _END: Final = "end"
 """The last line of a plan since format 5. A plan without it is incomplete."""
 _DIGITS: Final = 19
