@@ -17,7 +17,7 @@ from quorate.cli.flat_options import (
     refuse_with,
     require,
 )
-from quorate.cli.topic_filter import matching
+from quorate.cli.topic_filter import matching, topic_pattern, topic_starts
 
 if TYPE_CHECKING:
     from quorate.client import Admin, RequestFailedError
@@ -193,7 +193,14 @@ def _described(admin: Admin, options: Mapping[str, Any]) -> dict[str, TopicDescr
     """The topics that --topic and --exclude-internal choose, in order of their names."""
     from quorate.client.admin.topics import TopicDescription
 
-    found = admin.describe_topics(page=options["partition_size_limit_per_response"])
+    for text in options["topic"]:
+        topic_pattern(text)  # a pattern that is invalid is refused before anything is asked
+    page = options["partition_size_limit_per_response"]
+    starts = topic_starts(options["topic"])
+    found = dict(admin.describe_topics([each.text for each in starts if each.is_whole], page))
+    for start in starts:
+        if not start.is_whole:
+            found |= admin.describe_topics(None, page, start.text)
     known = {name: each for name, each in found.items() if isinstance(each, TopicDescription)}
     return {
         name: known[name]

@@ -258,7 +258,7 @@ class ConfigCalls(Calls):
         only_metrics = types == (ResourceType.CLIENT_METRICS,)
 
         async def ask() -> tuple[Resource, ...]:
-            node = await self.router.active()
+            node = await self.router.active_to_read()
             with_types = not only_metrics or node.supports(74, 1)
             request = ListConfigResourcesRequest(
                 resource_types=list(map(int, types)) if with_types else []

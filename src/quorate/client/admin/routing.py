@@ -48,7 +48,11 @@ CONTROLLERS: Final = 2
 """Endpoint types of DescribeCluster."""
 SPREAD: Final = 4
 """Connections that share the parts of a large call."""
+READ_AGAIN_S: Final = 1.0
+"""How long a controller is believed to be the active one without asking again, for reads."""
 _METADATA: Final = 3
+READS: Final = frozenset({_METADATA, 16, 18, 29, 32, 35, 41, 46, 48, 50, 55, 60, 74, 75})
+"""Requests that change nothing, by API key."""
 _JITTER: Final = 0.2
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
@@ -109,6 +113,8 @@ class Router:
         self._on_wait = on_wait
         self._open: dict[Address, Connection] = {}
         self._controller: Address | None = None
+        self._looked_up_at = float("-inf")
+        """When a node named that controller (monotonic, s)."""
         self._cluster: ClusterDescription | None = None
         self._failed_attempts: dict[Address, int] = {}
         """Attempts per node since the last success; the node with the fewest is next."""
@@ -137,7 +143,9 @@ class Router:
 
     async def ask_active(self, request: Message, answer: type[M], at_least: int = 0) -> M:
         """Ask the active controller, or any broker."""
-        return await self.ask(await self.active(), request, answer, at_least)
+        key = type(request).schema.key
+        node = await (self.active_to_read() if key in READS else self.active())
+        return await self.ask(node, request, answer, at_least)
 
     async def ask_spread(
         self, requests: Sequence[Message], answer: type[M], decode: Decode = decode_response
@@ -147,7 +155,7 @@ class Router:
         A node takes one request at a time from a connection, and a broker has a pool of threads for
         them. So up to SPREAD connections share the requests.
         """
-        node = await self.active()
+        node = await self.active_to_read()
         if len(requests) == 1:
             return [await self.ask(node, requests[0], answer)]
         timeout_ms = self.config.request_timeout_ms
@@ -314,6 +322,17 @@ class Router:
             self._controller = cluster.nodes[cluster.controller_id].address
         return await self._connect(self._controller)
 
+    async def active_to_read(self) -> Connection:
+        """As `active`, where a controller must still be the active one.
+
+        A controller that has lost the leadership answers reads from what it has, and says nothing. So
+        whether it is active is asked again after READ_AGAIN_S; a leader without a majority resigns
+        within the fetch timeout of the quorum.
+        """
+        if self.config.controllers and self._now() - self._looked_up_at >= READ_AGAIN_S:
+            self._controller = None
+        return await self.active()
+
     async def node(self, node_id: int) -> Connection:
         """Connect to a broker or controller, as the bootstrap list is. Raises ClientError."""
         cluster = self._cluster
@@ -354,6 +373,7 @@ class Router:
             self._cluster = cluster
         if answer.controller_id in nodes and direct:
             self._controller = nodes[answer.controller_id].address
+            self._looked_up_at = self._now()
         return cluster
 
     async def _connect(self, address: Address) -> Connection:

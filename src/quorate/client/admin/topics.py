@@ -103,26 +103,33 @@ class TopicCalls(Calls):
         )
 
     async def describe_topics(
-        self, names: Iterable[str] | None = None, page: int = PARTITIONS_PER_PAGE
+        self,
+        names: Iterable[str] | None = None,
+        page: int = PARTITIONS_PER_PAGE,
+        prefix: str = "",
     ) -> Mapping[str, TopicDescription | RequestFailedError]:
-        """Describe topics by name (None: all); `page` bounds the partitions of one response."""
+        """Describe topics by name (None: all whose names begin with `prefix`).
+
+        `page` bounds the partitions of one response. Controllers are asked through the active one.
+        """
         wanted = None if names is None else sorted(set(names))
         if wanted is not None and not wanted:
             return {}
 
         async def ask() -> Mapping[str, TopicDescription | RequestFailedError]:
-            node = await self.router.any_node()
+            node = await self.router.active_to_read()
+            found: dict[str, TopicDescription | RequestFailedError] = {}
             if node.serves(_DESCRIBE_TOPIC_PARTITIONS) or self.router.config.controllers:
-                found: dict[str, TopicDescription | RequestFailedError] = {}
                 for part in _parts(wanted):
-                    found |= await self._pages(node, part, page)
-                return found
-            return await self._metadata(node, wanted)
+                    found |= await self._pages(node, part, page, prefix)
+            else:
+                found |= await self._metadata(node, wanted)
+            return {name: each for name, each in found.items() if name.startswith(prefix)}
 
         return await self.router.retry(ask)
 
     async def _pages(
-        self, node: Connection, names: list[str] | None, page: int
+        self, node: Connection, names: list[str] | None, page: int, prefix: str
     ) -> Mapping[str, TopicDescription | RequestFailedError]:
         from quorate.wire.messages.topics import (
             DescribeTopicPartitionsRequest,
@@ -132,6 +139,8 @@ class TopicCalls(Calls):
         cls = DescribeTopicPartitionsRequest
         found: dict[str, TopicDescription | RequestFailedError] = {}
         cursor = None
+        if names is None and prefix:
+            cursor = cls.Cursor(topic_name=prefix, partition_index=0)
         while True:
             left = [n for n in names or () if cursor is None or n >= cursor.topic_name]
             request = cls(
@@ -143,7 +152,7 @@ class TopicCalls(Calls):
             for topic in answer.topics:
                 _add_page(found, topic)
             after = answer.next_cursor
-            if after is None:
+            if after is None or (names is None and not _may_begin(after.topic_name, prefix)):
                 return found
             place = after.topic_name, after.partition_index
             if cursor is not None and place <= (cursor.topic_name, cursor.partition_index):
@@ -242,6 +251,11 @@ class TopicCalls(Calls):
             }
 
         return await self.router.retry(send)
+
+
+def _may_begin(name: str, prefix: str) -> bool:
+    """Whether this name, or a later one, begins with the prefix."""
+    return name[: len(prefix)] <= prefix
 
 
 def _parts(names: list[str] | None) -> Iterator[list[str] | None]:
