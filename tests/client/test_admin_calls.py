@@ -511,7 +511,7 @@ def test_the_wait_between_attempts_doubles_up_to_its_limit():
 
     with FakeNode({}) as gone:
         pass
-    clock = iter(range(0, 10**6, 5))
+    clock = (step * 2.5 for step in range(10**6))
     limits = config(gone, retry_backoff_ms=4, retry_backoff_max_ms=16, unreachable_after_ms=27_000)
     limits = limits._replace(default_api_timeout_ms=27_000)
     router = Router(limits, Io(), monotonic=lambda: next(clock))

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from quorate.cli.options import CONTEXT, ToolCommand, json_option
+from quorate.cli.options import CONTEXT, MAX_SECONDS, NumberRange, ToolCommand, json_option
 
 _DIFF: Final = "diff"
 
@@ -58,7 +58,7 @@ Examples:
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=NumberRange(min=0, min_open=True, max=MAX_SECONDS),
     default=15,
     show_default=True,
     metavar="SECONDS",

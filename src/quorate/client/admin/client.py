@@ -139,10 +139,14 @@ class Admin:
         config: ClientConfig,
         monotonic: Callable[[], float] = time.monotonic,
         on_wait: Callable[[str], None] = lambda reason: None,
+        give_up_at: float | None = None,
     ) -> None:
-        """`on_wait` gets the reason once per call that takes longer than `report_after_ms`."""
+        """`on_wait` gets the reason once per call that takes longer than `report_after_ms`.
+
+        `give_up_at` (monotonic, s) ends every call; None: each has `default_api_timeout_ms`.
+        """
         self.config = config
-        self._router = Router(config, BlockingIo(), monotonic, on_wait)
+        self._router = Router(config, BlockingIo(), monotonic, on_wait, give_up_at)
 
     @classmethod
     def open(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from quorate.client.admin.parts import in_parts, merged, parts_of, text_bytes
 from quorate.client.admin.routing import Calls, item_failure
 from quorate.client.connection import Connection
 from quorate.client.results import RequestFailedError, check
@@ -212,24 +213,24 @@ class ConfigCalls(Calls):
         )
 
         cls = IncrementalAlterConfigsRequest.AlterConfigsResource
-        request = IncrementalAlterConfigsRequest(
-            resources=[
-                cls(
-                    resource_type=resource.type,
-                    resource_name=resource.name,
-                    configs=[
-                        cls.AlterableConfig(
-                            name=each.name, config_operation=each.operation, value=each.value
-                        )
-                        for each in wanted
-                    ],
-                )
-                for resource, wanted in changes.items()
-            ],
-            validate_only=validate_only,
-        )
 
-        async def send() -> dict[Resource, RequestFailedError | None]:
+        async def send(part: Sequence[Resource]) -> dict[Resource, RequestFailedError | None]:
+            request = IncrementalAlterConfigsRequest(
+                resources=[
+                    cls(
+                        resource_type=resource.type,
+                        resource_name=resource.name,
+                        configs=[
+                            cls.AlterableConfig(
+                                name=each.name, config_operation=each.operation, value=each.value
+                            )
+                            for each in changes[resource]
+                        ],
+                    )
+                    for resource in part
+                ],
+                validate_only=validate_only,
+            )
             node = await self._node(node_id)
             answer = await self.router.ask(node, request, IncrementalAlterConfigsResponse)
             return {
@@ -239,7 +240,15 @@ class ConfigCalls(Calls):
                 for each in answer.responses
             }
 
-        return await self.router.retry(send)
+        parts = parts_of(
+            changes,
+            lambda resource: (
+                text_bytes(resource.name)
+                + sum(text_bytes(each.name, each.value) for each in changes[resource])
+            ),
+            lambda resource: max(len(changes[resource]), 1),
+        )
+        return merged(await in_parts(self.router, parts, send))
 
     async def _node(self, node_id: int | None) -> Connection:
         router = self.router

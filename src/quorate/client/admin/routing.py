@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address
 from quorate.client.admin.io import Io
+from quorate.client.admin.outcomes import READS, note_of
 from quorate.client.connection import (
     ClientError,
     ClientSecurity,
+    ConnectAttempt,
     ConnectError,
     Connection,
     Decode,
@@ -51,9 +55,9 @@ SPREAD: Final = 4
 READ_AGAIN_S: Final = 1.0
 """How long a controller is believed to be the active one without asking again, for reads."""
 _METADATA: Final = 3
-READS: Final = frozenset({_METADATA, 16, 18, 29, 32, 35, 41, 46, 48, 50, 55, 60, 74, 75})
-"""Requests that change nothing, by API key."""
 _JITTER: Final = 0.2
+_ENDS: Final[ContextVar[float | None]] = ContextVar("ends", default=None)
+"""When the call that runs gives up (monotonic, s)."""
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 
@@ -105,9 +109,14 @@ class Router:
         io: Io,
         monotonic: Callable[[], float] = time.monotonic,
         on_wait: Callable[[str], None] = lambda reason: None,
+        give_up_at: float | None = None,
     ) -> None:
-        """`on_wait` gets the reason once per call that takes longer than `report_after_ms`."""
+        """`on_wait` gets the reason once per call that takes longer than `report_after_ms`.
+
+        `give_up_at` (monotonic, s) ends all calls; None: each call has its own API timeout.
+        """
         self.config = config
+        self._give_up_at = give_up_at
         self._io = io
         self._now = monotonic
         self._on_wait = on_wait
@@ -130,13 +139,19 @@ class Router:
         self, connection: Connection, request: Message, answer: type[M], at_least: int = 0
     ) -> M:
         """Send the request; a connection that fails is not used again."""
-        timeout_ms = self.config.request_timeout_ms
+        timeout_ms = self._left_ms(self.config.request_timeout_ms)
         try:
             return await self._io.run(
                 connection, lambda: connection.call(request, answer, timeout_ms, at_least)
             )
         except UnsupportedVersionError:
             raise  # nothing was sent
+        except NoResponseError as error:
+            self._drop(connection)
+            note = note_of(request)
+            if note is None:
+                raise
+            raise type(error)(f"{error}; {note}", note) from None
         except BaseException:
             self._drop(connection)
             raise
@@ -158,7 +173,7 @@ class Router:
         node = await self.active_to_read()
         if len(requests) == 1:
             return [await self.ask(node, requests[0], answer)]
-        timeout_ms = self.config.request_timeout_ms
+        timeout_ms = self._left_ms(self.config.request_timeout_ms)
         connections: list[Connection] = []
         waiting: deque[tuple[Connection, SentRequest]] = deque()
         found: list[M] = []
@@ -206,10 +221,38 @@ class Router:
 
     # -- retries ------------------------------------------------------------------------------
     async def retry(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Repeat `attempt` while its failure is retriable, until the API timeout."""
+        """Repeat `attempt` while its failure is retriable, until the API timeout.
+
+        A change that an earlier attempt may have made ends with NoResponseError, whatever the last
+        attempt met.
+        """
+        with self.one_call() as (started, ends):
+            return await self._retry(attempt, started, ends)
+
+    @contextmanager
+    def one_call(self) -> Iterator[tuple[float, float]]:
+        """What runs inside shares one API timeout; gives its begin and its end (monotonic, s)."""
         started = self._now()
+        limits = (_ENDS.get(), self._give_up_at)
+        own = started + self.config.default_api_timeout_ms / 1000
+        ends = min(own, *(each for each in limits if each is not None), float("inf"))
+        token = _ENDS.set(ends)
+        try:
+            yield started, ends
+        finally:
+            _ENDS.reset(token)
+
+    def _left_ms(self, most_ms: int, shares: int = 1) -> int:
+        """The time for the next step: up to a share of what the call has left."""
+        ends = _ENDS.get()
+        if ends is None:
+            return most_ms
+        return max(min(most_ms, int((ends - self._now()) * 1000 / shares)), 1)
+
+    async def _retry(self, attempt: Callable[[], Awaitable[T]], started: float, ends: float) -> T:
         reported = False
         attempts = 0
+        note = ""
         while True:
             try:
                 found = await attempt()
@@ -224,15 +267,18 @@ class Router:
                     raise
                 failure = error
             self._controller = None
+            note = getattr(failure, "note", "") or note
             # 3. Give up early when nothing accepts connections: Kafka's tools would wait a minute for
             #    a mistyped address.
             backoff_ms = self._backoff_ms(attempts)
             attempts += 1
             elapsed_ms = (self._now() - started) * 1000
-            limit = self.config.default_api_timeout_ms
+            limit = (ends - started) * 1000
             if isinstance(failure, NoReachableNodeError):
                 limit = min(limit, self.config.unreachable_after_ms)
             if elapsed_ms + backoff_ms >= limit:
+                if note and note not in str(failure):
+                    raise NoResponseError(f"{failure}; {note}", note) from failure
                 raise failure
             # 4. Report a long wait once, then back off.
             if not reported and elapsed_ms >= self.config.report_after_ms:
@@ -296,9 +342,11 @@ class Router:
         is_refused = False
         known = [node.address for node in self._cluster.nodes.values()] if self._cluster else ()
         nodes = dict.fromkeys((*self._open, *self.config.bootstrap, *known))
-        for address in sorted(nodes, key=lambda each: self._failed_attempts.get(each, 0)):
+        known_first = sorted(nodes, key=lambda each: self._failed_attempts.get(each, 0))
+        for number, address in enumerate(known_first):
             try:
-                connection = await self._connect(address)
+                # A silent node leaves time for the others.
+                connection = await self._connect(address, len(nodes) - number)
                 self._failed_attempts[address] = self._failed_attempts.get(address, 0) + 1
                 return connection
             except (ConnectError, NoResponseError, TlsRefusedError) as error:
@@ -376,11 +424,11 @@ class Router:
             self._looked_up_at = self._now()
         return cluster
 
-    async def _connect(self, address: Address) -> Connection:
+    async def _connect(self, address: Address, shares: int = 1) -> Connection:
         found = self._open.get(address)
         if found is not None:
             return found
-        made = await self._made(address)
+        made = await self._made(address, shares)
         if not self.config.controllers and not made.serves(_METADATA):
             made.close()
             raise MismatchedEndpointTypeError(
@@ -393,13 +441,14 @@ class Router:
             made.close()
         return kept
 
-    async def _made(self, address: Address) -> Connection:
+    async def _made(self, address: Address, shares: int = 1) -> Connection:
         config = self.config
+        timeout_ms = self._left_ms(config.connect_timeout_ms, shares)
+        attempt = ConnectAttempt()
         return await self._io.run(
             None,
-            lambda: Connection(
-                address, config.client_id, config.connect_timeout_ms, config.security
-            ),
+            lambda: Connection(address, config.client_id, timeout_ms, config.security, attempt),
+            attempt.abort,
         )
 
     def _drop(self, connection: Connection) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quorate.base.ids import Uuid
+from quorate.client.admin.parts import ITEM_BYTES, in_parts, merged, parts_of, text_bytes
 from quorate.client.admin.routing import Calls, item_failure
 from quorate.client.connection import Connection, NoResponseError
 from quorate.client.results import RequestFailedError, failure_of
@@ -22,6 +23,7 @@ PARTITIONS_PER_PAGE: Final = 2000
 """Most partitions of one response to DescribeTopicPartitions, as Kafka's client asks."""
 NAMES_PER_REQUEST: Final = 1000
 """Most topics that one request names: a controller of Quorate takes requests of up to 1 MiB."""
+_DEFAULT_PARTITIONS: Final = 9
 _DESCRIBE_TOPIC_PARTITIONS: Final = 75
 _DELETE_BY_ID: Final = 6
 """The version of DeleteTopics that has topic ids, of Kafka 2.8."""
@@ -182,13 +184,14 @@ class TopicCalls(Calls):
         """Create topics; returns when the change is committed."""
         from quorate.wire.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 
-        request = CreateTopicsRequest(
-            topics=[_creatable(CreateTopicsRequest.CreatableTopic, topic) for topic in topics],
-            timeout_ms=self.router.config.request_timeout_ms,
-            validate_only=validate_only,
-        )
-
-        async def send() -> Mapping[str, CreatedTopic | RequestFailedError]:
+        async def send(
+            part: Sequence[TopicCreation],
+        ) -> dict[str, CreatedTopic | RequestFailedError]:
+            request = CreateTopicsRequest(
+                topics=[_creatable(CreateTopicsRequest.CreatableTopic, topic) for topic in part],
+                timeout_ms=self.router.config.request_timeout_ms,
+                validate_only=validate_only,
+            )
             answer = await self.router.ask_active(request, CreateTopicsResponse)
             found: dict[str, CreatedTopic | RequestFailedError] = {}
             for topic in answer.topics:
@@ -198,7 +201,8 @@ class TopicCalls(Calls):
                 )
             return found
 
-        return await self.router.retry(send)
+        parts = parts_of(topics, _creation_bytes, _creation_records)
+        return merged(await in_parts(self.router, parts, send, lambda topic: topic.name))
 
     async def create_partitions(
         self, topics: Mapping[str, NewPartitions], validate_only: bool = False
@@ -207,50 +211,54 @@ class TopicCalls(Calls):
         from quorate.wire.messages.topics import CreatePartitionsRequest, CreatePartitionsResponse
 
         cls = CreatePartitionsRequest.CreatePartitionsTopic
-        request = CreatePartitionsRequest(
-            topics=[
-                cls(
-                    name=name,
-                    count=new.total,
-                    assignments=None
-                    if new.assignments is None
-                    else [
-                        cls.CreatePartitionsAssignment(broker_ids=list(brokers))
-                        for brokers in new.assignments
-                    ],
-                )
-                for name, new in topics.items()
-            ],
-            timeout_ms=self.router.config.request_timeout_ms,
-            validate_only=validate_only,
-        )
 
-        async def send() -> Outcome:
+        async def send(part: Sequence[str]) -> dict[str, RequestFailedError | None]:
+            request = CreatePartitionsRequest(
+                topics=[
+                    cls(
+                        name=name,
+                        count=topics[name].total,
+                        assignments=None
+                        if (assigned := topics[name].assignments) is None
+                        else [
+                            cls.CreatePartitionsAssignment(broker_ids=list(brokers))
+                            for brokers in assigned
+                        ],
+                    )
+                    for name in part
+                ],
+                timeout_ms=self.router.config.request_timeout_ms,
+                validate_only=validate_only,
+            )
             answer = await self.router.ask_active(request, CreatePartitionsResponse)
             return {
                 each.name: item_failure(each.error_code, each.error_message)
                 for each in answer.results
             }
 
-        return await self.router.retry(send)
+        parts = parts_of(
+            topics,
+            lambda name: text_bytes(name) + _assignment_bytes(topics[name].assignments or ()),
+            lambda name: max(topics[name].total, 1),
+        )
+        return merged(await in_parts(self.router, parts, send))
 
     async def delete_topics(self, names: Iterable[str]) -> Outcome:
         """Delete topics by name; returns when the change is committed."""
         from quorate.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 
-        request = DeleteTopicsRequest(
-            topics=[DeleteTopicsRequest.DeleteTopicState(name=name) for name in names],
-            timeout_ms=self.router.config.request_timeout_ms,
-        )
-
-        async def send() -> Outcome:
+        async def send(part: Sequence[str]) -> dict[str, RequestFailedError | None]:
+            request = DeleteTopicsRequest(
+                topics=[DeleteTopicsRequest.DeleteTopicState(name=name) for name in part],
+                timeout_ms=self.router.config.request_timeout_ms,
+            )
             answer = await self.router.ask_active(request, DeleteTopicsResponse, _DELETE_BY_ID)
             return {
                 each.name or "": item_failure(each.error_code, each.error_message)
                 for each in answer.responses
             }
 
-        return await self.router.retry(send)
+        return merged(await in_parts(self.router, parts_of(names, text_bytes), send))
 
 
 def _may_begin(name: str, prefix: str) -> bool:
@@ -321,6 +329,21 @@ def _described(
 ) -> TopicDescription:
     ordered = tuple(sorted(partitions, key=lambda each: each.index))
     return TopicDescription(name, topic_id, is_internal, ordered)
+
+
+def _assignment_bytes(assignments: Iterable[Sequence[int]]) -> int:
+    return sum(ITEM_BYTES + 4 * len(brokers) for brokers in assignments)
+
+
+def _creation_bytes(topic: TopicCreation) -> int:
+    configs = sum(text_bytes(name, value) for name, value in topic.configs.items())
+    return text_bytes(topic.name) + configs + _assignment_bytes(topic.assignments.values())
+
+
+def _creation_records(topic: TopicCreation) -> int:
+    """Of a topic with the cluster's default of partitions: more than most clusters have."""
+    partitions = len(topic.assignments) or topic.partitions
+    return 1 + len(topic.configs) + (_DEFAULT_PARTITIONS if partitions < 0 else partitions)
 
 
 def _creatable(
