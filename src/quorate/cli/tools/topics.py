@@ -271,6 +271,8 @@ def _create(admin: Admin, options: Mapping[str, Any]) -> None:
     outcome = admin.create_topics([topic])[name]
     if isinstance(outcome, RequestFailedError):
         if outcome.code.name == "TOPIC_ALREADY_EXISTS" and options["if_not_exists"]:
+            if options["as_json"]:
+                print_json({"topic": name, "created": False})
             return
         raise TopicToolError(outcome.reason)
     if options["as_json"]:
@@ -300,15 +302,13 @@ def _alter(admin: Admin, options: Mapping[str, Any]) -> None:
         )
         for name, topic in found.items()
     }
-    if changes:
-        _finish("Altered", admin.create_partitions(changes), options)
+    _finish("Altered", admin.create_partitions(changes) if changes else {}, options)
 
 
 def _delete(admin: Admin, options: Mapping[str, Any]) -> None:
     found = _described(admin, options)
     _ensure_found(found, options)
-    if found:
-        _finish("Deleted", admin.delete_topics(found), options)
+    _finish("Deleted", admin.delete_topics(found) if found else {}, options)
 
 
 def _finish(

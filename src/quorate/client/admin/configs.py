@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from quorate.client.admin.parts import in_parts, merged, parts_of, text_bytes
+from quorate.client.admin.parts import each_failed, in_parts, merged, parts_of, text_bytes
 from quorate.client.admin.routing import Calls, item_failure
-from quorate.client.connection import Connection
+from quorate.client.connection import ClientError, Connection
 from quorate.client.results import RequestFailedError, check
 
 if TYPE_CHECKING:
@@ -71,11 +71,21 @@ class Resource(NamedTuple):
 
     @property
     def node_id(self) -> int | None:
-        """The node that alone knows these configs in full; None: any node knows them."""
+        """The node that alone knows these configs in full; None: any node knows them.
+
+        Raises ClientError where the name of a node is not its id.
+        """
         of_node = self.type == ResourceType.BROKER_LOGGER or (
             self.type == ResourceType.BROKER and self.name != ""
         )
-        return int(self.name) if of_node else None
+        if not of_node:
+            return None
+        try:
+            return int(self.name)
+        except ValueError:
+            raise ClientError(
+                f"The name of a {self.type.name} resource is the id of a node, not '{self.name}'"
+            ) from None
 
 
 class ConfigSynonym(NamedTuple):
@@ -129,13 +139,14 @@ class ConfigCalls(Calls):
         for resource in resources:
             by_node.setdefault(resource.node_id, []).append(resource)
         jobs = [
-            self._describe_on(node_id, wanted, synonyms, documentation, defaults)
+            each_failed(
+                self._describe_on(node_id, wanted, synonyms, documentation, defaults),
+                wanted,
+                is_only=len(by_node) == 1,
+            )
             for node_id, wanted in by_node.items()
         ]
-        found: dict[Resource, tuple[ConfigEntry, ...] | RequestFailedError] = {}
-        for part in await self.router.gather(jobs):
-            found |= part
-        return found
+        return merged(await self.router.gather(jobs))
 
     async def _describe_on(
         self,
@@ -193,13 +204,14 @@ class ConfigCalls(Calls):
             of_active = direct and resource.type != ResourceType.BROKER_LOGGER
             by_node.setdefault(None if of_active else resource.node_id, []).append(resource)
         jobs = [
-            self._alter_on(node_id, {each: changes[each] for each in resources}, validate_only)
+            each_failed(
+                self._alter_on(node_id, {each: changes[each] for each in resources}, validate_only),
+                resources,
+                is_only=len(by_node) == 1,
+            )
             for node_id, resources in by_node.items()
         ]
-        found: dict[Resource, RequestFailedError | None] = {}
-        for part in await self.router.gather(jobs):
-            found |= part
-        return found
+        return merged(await self.router.gather(jobs))
 
     async def _alter_on(
         self,

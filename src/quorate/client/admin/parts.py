@@ -11,8 +11,10 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from quorate.base.errors import ErrorCode
 from quorate.client.admin.outcomes import PartlyDoneError, is_unknown
 from quorate.client.connection import ClientError
+from quorate.client.results import RequestFailedError
 
 if TYPE_CHECKING:
     from quorate.client.admin.routing import Router
@@ -82,6 +84,29 @@ async def in_parts(
                 not_done = rest if unknown else [*failed, *rest]
                 raise PartlyDoneError(error, found, answered, unknown, not_done) from error
     return found
+
+
+async def each_failed(
+    call: Awaitable[dict[T, Any]], items: Iterable[T], *, is_only: bool
+) -> dict[T, Any]:
+    """The results of a call to one of several nodes; where it fails, the error of each of its items.
+
+    So the outcome at the other nodes is not lost. The call of one node alone raises (`is_only`). A
+    missing response has REQUEST_TIMED_OUT, as Kafka's client has a TimeoutException for it.
+    """
+    try:
+        return await call
+    except ClientError as error:
+        if is_only:
+            raise
+        failure = error
+        if not isinstance(failure, RequestFailedError):
+            failure = RequestFailedError(ErrorCode.REQUEST_TIMED_OUT, str(error))
+        done: dict[T, Any] = dict.fromkeys(items, failure)
+        if isinstance(error, PartlyDoneError):
+            for result in error.results:
+                done |= result
+        return done
 
 
 def merged(results: Iterable[dict[T, R]]) -> dict[T, R]:
