@@ -51,7 +51,7 @@ class NoResponseError(ClientError):
     """The connection broke or timed out after sending: the node may have processed the request."""
 
     def __init__(self, message: str, note: str = "") -> None:
-        """`note`: what the request may have done."""
+        """Keep `note`: what the request may have done."""
         super().__init__(message)
         self.note = note
 

@@ -38,7 +38,7 @@ _FEW_NAMES: Final = 5
 
 
 def note_of(request: Message) -> str | None:
-    """What to say where the request has no response; None for one that changes nothing."""
+    """Say what a request without a response may have done; None for one that changes nothing."""
     key = type(request).schema.key
     if key is None or key in READS:
         return None
@@ -48,8 +48,8 @@ def note_of(request: Message) -> str | None:
 class PartlyDoneError(ClientError):
     """A call about many items was sent in several requests, and one of them failed.
 
-    `results` are those of the requests before it, `unknown` are the items of the failed request if they
-    may have been changed, and `not_done` are the items that were not changed.
+    `results` are those of the requests before it. `unknown` has the items of the failed request if they
+    may have been changed. `not_done` has the items that were not changed.
     """
 
     def __init__(

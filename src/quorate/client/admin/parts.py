@@ -70,7 +70,7 @@ async def in_parts(
     happens after the first of several requests; `name` says what stands for an item in it.
     """
     found: list[R] = []
-    with router.one_call():
+    with router.deadlines.one_call():
         for number, part in enumerate(parts):
             try:
                 found.append(await router.retry(partial(send, part)))

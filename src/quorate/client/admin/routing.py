@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address
+from quorate.client.admin.deadlines import Deadlines
 from quorate.client.admin.io import Io
 from quorate.client.admin.outcomes import READS, note_of
 from quorate.client.connection import (
@@ -56,8 +55,6 @@ READ_AGAIN_S: Final = 1.0
 """How long a controller is believed to be the active one without asking again, for reads."""
 _METADATA: Final = 3
 _JITTER: Final = 0.2
-_ENDS: Final[ContextVar[float | None]] = ContextVar("ends", default=None)
-"""When the call that runs gives up (monotonic, s)."""
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 
@@ -116,9 +113,9 @@ class Router:
         `give_up_at` (monotonic, s) ends all calls; None: each call has its own API timeout.
         """
         self.config = config
-        self._give_up_at = give_up_at
         self._io = io
         self._now = monotonic
+        self.deadlines = Deadlines(monotonic, config.default_api_timeout_ms, give_up_at)
         self._on_wait = on_wait
         self._open: dict[Address, Connection] = {}
         self._controller: Address | None = None
@@ -139,7 +136,7 @@ class Router:
         self, connection: Connection, request: Message, answer: type[M], at_least: int = 0
     ) -> M:
         """Send the request; a connection that fails is not used again."""
-        timeout_ms = self._left_ms(self.config.request_timeout_ms)
+        timeout_ms = self.deadlines.left_ms(self.config.request_timeout_ms)
         try:
             return await self._io.run(
                 connection, lambda: connection.call(request, answer, timeout_ms, at_least)
@@ -173,7 +170,7 @@ class Router:
         node = await self.active_to_read()
         if len(requests) == 1:
             return [await self.ask(node, requests[0], answer)]
-        timeout_ms = self._left_ms(self.config.request_timeout_ms)
+        timeout_ms = self.deadlines.left_ms(self.config.request_timeout_ms)
         connections: list[Connection] = []
         waiting: deque[tuple[Connection, SentRequest]] = deque()
         found: list[M] = []
@@ -226,28 +223,8 @@ class Router:
         A change that an earlier attempt may have made ends with NoResponseError, whatever the last
         attempt met.
         """
-        with self.one_call() as (started, ends):
+        with self.deadlines.one_call() as (started, ends):
             return await self._retry(attempt, started, ends)
-
-    @contextmanager
-    def one_call(self) -> Iterator[tuple[float, float]]:
-        """What runs inside shares one API timeout; gives its begin and its end (monotonic, s)."""
-        started = self._now()
-        limits = (_ENDS.get(), self._give_up_at)
-        own = started + self.config.default_api_timeout_ms / 1000
-        ends = min(own, *(each for each in limits if each is not None), float("inf"))
-        token = _ENDS.set(ends)
-        try:
-            yield started, ends
-        finally:
-            _ENDS.reset(token)
-
-    def _left_ms(self, most_ms: int, shares: int = 1) -> int:
-        """The time for the next step: up to a share of what the call has left."""
-        ends = _ENDS.get()
-        if ends is None:
-            return most_ms
-        return max(min(most_ms, int((ends - self._now()) * 1000 / shares)), 1)
 
     async def _retry(self, attempt: Callable[[], Awaitable[T]], started: float, ends: float) -> T:
         reported = False
@@ -371,7 +348,7 @@ class Router:
         return await self._connect(self._controller)
 
     async def active_to_read(self) -> Connection:
-        """As `active`, where a controller must still be the active one.
+        """Connect as `active` does, to a controller that is still the active one.
 
         A controller that has lost the leadership answers reads from what it has, and says nothing. So
         whether it is active is asked again after READ_AGAIN_S; a leader without a majority resigns
@@ -443,7 +420,7 @@ class Router:
 
     async def _made(self, address: Address, shares: int = 1) -> Connection:
         config = self.config
-        timeout_ms = self._left_ms(config.connect_timeout_ms, shares)
+        timeout_ms = self.deadlines.left_ms(config.connect_timeout_ms, shares)
         attempt = ConnectAttempt()
         return await self._io.run(
             None,

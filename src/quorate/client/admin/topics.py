@@ -341,7 +341,7 @@ def _creation_bytes(topic: TopicCreation) -> int:
 
 
 def _creation_records(topic: TopicCreation) -> int:
-    """Of a topic with the cluster's default of partitions: more than most clusters have."""
+    """The records of a topic. A default count of partitions is taken for more than most clusters have."""
     partitions = len(topic.assignments) or topic.partitions
     return 1 + len(topic.configs) + (_DEFAULT_PARTITIONS if partitions < 0 else partitions)
 
