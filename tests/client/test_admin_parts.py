@@ -6,11 +6,10 @@ from client.fake_node import HANG_UP, FakeNode
 from client.test_admin import cluster
 from client.test_admin_calls import open_admin
 from quorate.base.errors import ErrorCode
-from quorate.client import ClientError, NoResponseError
+from quorate.client import ClientError, NoResponseError, PartlyDoneError
 from quorate.client.admin.acls import AclBinding, AclFilter
 from quorate.client.admin.configs import AlterConfigOp, OpType, Resource, ResourceType
 from quorate.client.admin.elections import ElectionType
-from quorate.client.admin.outcomes import PartlyDoneError
 from quorate.client.admin.parts import parts_of
 from quorate.client.admin.reassignments import PartitionName
 from quorate.client.admin.security import Principal, ScramDeletion, ScramMechanism
