@@ -108,7 +108,8 @@ class SecurityCalls(Calls):
                 for each in answer.results
             }
 
-        return merged(await in_parts(self.router, parts_of(users, text_bytes), ask))
+        parts = parts_of(users, text_bytes, most_bytes=SMALL_BYTES)
+        return merged(await in_parts(self.router, parts, ask))
 
     async def alter_user_scram_credentials(
         self, changes: Iterable[ScramDeletion | ScramUpsertion]
