@@ -35,6 +35,8 @@ def problems(schema, value, place="$"):
         found += [f"{place}: {name} is missing" for name in missing]
         for name, inner in value.items():
             one = schema.get("properties", {}).get(name, schema.get("additionalProperties"))
+            if one is None:
+                found.append(f"{place}: {name} is not documented")
             found += problems(one, inner, f"{place}.{name}") if one else []
     if isinstance(value, list) and "items" in schema:
         for number, inner in enumerate(value):
@@ -84,4 +86,8 @@ def misfits(words, out):
         documents = [json.loads(out)]
     except json.JSONDecodeError:
         documents = [json.loads(line) for line in out.splitlines()]
-    return [one for one in documents if all(problems(each, one) for each in allowed.values())]
+    return [
+        min((problems(each, one) for each in allowed.values()), key=len)
+        for one in documents
+        if all(problems(each, one) for each in allowed.values())
+    ]

@@ -150,3 +150,18 @@ def test_a_timeout_limits_the_tools_of_the_quorum(quorate, name):
     assert (code, "Cannot connect to localhost:1" in err) == (1, True)
     assert "do the controllers run?" in err
     assert time.monotonic() - began < 2
+
+
+def numbers() -> Iterator[tuple[str, str]]:
+    for name, command in commands():
+        for param in command.params:
+            if isinstance(param.type, click.types.FloatParamType):
+                yield name, max(param.opts, key=len)
+
+
+@pytest.mark.parametrize(("name", "option"), list(numbers()))
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf"])
+def test_a_number_that_is_not_finite_is_refused(quorate, name, option, number):
+    code, out, err = quorate(*name.split(), option, number)
+    assert (code in (1, 2), out) == (True, "")
+    assert f"'{option}'" in err and "Internal error" not in err

@@ -147,4 +147,4 @@ def test_a_file_that_is_no_text(quorate, tmp_path):
 
 def test_nan_is_no_number_of_seconds(quorate):
     outcome = quorate("sim", "nemesis", "--seconds", "nan")
-    assert outcome.code == 2 and "nan is not a number" in outcome.err
+    assert outcome.code == 2 and "nan is not a finite number" in outcome.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import time
 
@@ -107,7 +108,7 @@ def test_a_port_that_accepts_and_stays_silent(ask, silent, tool, call, kind):
     began = time.monotonic()
     code, _, err = ask(tool, call, kind, silent)
     assert code == 1
-    assert f"{silent} did not answer within {TIMEOUT_MS} ms" in err
+    assert re.search(rf"{silent} did not answer within \d+ ms", err)
     assert time.monotonic() - began < 20 * TIMEOUT_MS / 1000
     assert_says_what_to_try(err, kind)
 

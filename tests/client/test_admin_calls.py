@@ -99,6 +99,7 @@ def page(name, *indexes, after=None, error=0):
 def test_topics_are_put_together_from_pages():
     pages = [page("a", 0, 1, after=("a", 2)), page("a", 2, after=("b", 0)), page("b", 0)]
     with FakeNode({"DescribeTopicPartitionsRequest": pages}) as node, open_admin(node) as admin:
+        node.answers["DescribeClusterRequest"] = [cluster(node)]
         found = admin.describe_topics(["b", "a"], page=2)
         asked = node.asked("DescribeTopicPartitionsRequest")
     assert {name: [p.index for p in topic.partitions] for name, topic in found.items()} == {
@@ -123,6 +124,7 @@ def test_many_names_are_asked_in_parts():
         return DescribeTopicPartitionsResponse(topics=[TOPIC(name=name) for name in asked])
 
     with FakeNode({"DescribeTopicPartitionsRequest": answer}) as node, open_admin(node) as admin:
+        node.answers["DescribeClusterRequest"] = [cluster(node)]
         assert list(admin.describe_topics(names)) == names
         assert len(node.asked("DescribeTopicPartitionsRequest")) == 3
 
@@ -188,6 +190,7 @@ def test_a_cursor_that_stands_still_does_not_loop():
         open_admin(node, default_api_timeout_ms=20) as admin,
         pytest.raises(NoResponseError, match="a cursor that does not advance"),
     ):
+        node.answers["DescribeClusterRequest"] = [cluster(node)]
         admin.describe_topics()
 
 
@@ -401,6 +404,7 @@ def test_a_controller_of_kafka_does_not_describe_topics():
         open_admin(node) as admin,
         pytest.raises(UnsupportedVersionError, match="does not support DescribeTopicPartitions"),
     ):
+        node.answers["DescribeClusterRequest"] = [cluster(node)]
         admin.describe_topics()
 
 
@@ -507,7 +511,7 @@ def test_the_wait_between_attempts_doubles_up_to_its_limit():
 
     with FakeNode({}) as gone:
         pass
-    clock = iter(range(0, 10**6, 5))
+    clock = (step * 2.5 for step in range(10**6))
     limits = config(gone, retry_backoff_ms=4, retry_backoff_max_ms=16, unreachable_after_ms=27_000)
     limits = limits._replace(default_api_timeout_ms=27_000)
     router = Router(limits, Io(), monotonic=lambda: next(clock))

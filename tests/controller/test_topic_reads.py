@@ -105,3 +105,28 @@ def test_replicas_of_fenced_brokers_are_offline():
     [partition] = ask(cluster, "t").topics[0].partitions
     assert partition.offline_replicas == [leader]
     assert partition.leader_id == 3 - leader
+
+
+def test_a_page_asks_only_about_the_topics_that_it_shows():
+    cluster = Cluster(brokers=1)
+    for index in range(40):
+        cluster.create(f"t{index:02}", partitions=1, factor=1)
+    asked = []
+
+    def may(name):
+        asked.append(name)
+        return name >= "t05"
+
+    assert places(ask(cluster, limit=3, may=may)) == (
+        [("t05", [0]), ("t06", [0]), ("t07", [0])],
+        ("t08", 0),
+    )
+    assert asked == [f"t{index:02}" for index in range(9)]
+    assert places(ask(cluster, limit=3, cursor=("t38", 0), may=may))[1] is None
+
+
+def test_a_page_of_a_controller_is_short_enough_for_its_one_loop():
+    cluster = Cluster(brokers=1)
+    cluster.create("t", partitions=1200, factor=1)
+    topics, cursor = places(ask(cluster, limit=2000))
+    assert (len(topics[0][1]), cursor) == (1000, ("t", 1000))

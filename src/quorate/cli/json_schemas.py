@@ -30,6 +30,7 @@ from quorate.cli.json_types import (
     object_of,
     one_of,
     or_null,
+    with_any,
     with_optional,
 )
 
@@ -59,8 +60,8 @@ _TOKEN: Final = object_of(
     maxTimestamp=NUMBER,
 )
 _EXPIRY: Final = object_of(expiryTimestamp=NUMBER)
-_EVENT: Final = object_of(
-    time=TEXT, node=NUMBER, epoch=NUMBER, request=TEXT, principal=MAYBE_TEXT, result=TEXT
+_EVENT: Final = with_any(
+    object_of(time=TEXT, node=NUMBER, epoch=NUMBER, request=TEXT, principal=MAYBE_TEXT, result=TEXT)
 )
 """Those fields of the audit trail that every entry has; docs/operations.md describes all."""
 _UNREGISTERED: Final = object_of(id=NUMBER, unregistered=FLAG)
@@ -70,11 +71,34 @@ _PLAN: Final = object_of(
     partitions=list_of(object_of(**_PARTITION, replicas=_IDS, log_dirs=list_of(TEXT))),
 )
 _MOVING: Final = list_of(object_of(**_PARTITION))
-_REPLICA: Final = {"id": NUMBER}
+_REPLICA: Final = object_of(id=NUMBER, directoryId=TEXT)
+_VOTER: Final = with_optional(_REPLICA, endpoints=list_of(TEXT))
+_VERIFIED: Final = object_of(
+    partitions=list_of(
+        object_of(**_PARTITION, currentReplicas=_IDS, targetReplicas=_IDS, done=FLAG)
+    ),
+    partitionsOngoing=FLAG,
+    directoryMoves=list_of(
+        object_of(
+            **_PARTITION,
+            broker=NUMBER,
+            currentDir=MAYBE_TEXT,
+            futureDir=MAYBE_TEXT,
+            targetDir=TEXT,
+            done=FLAG,
+        )
+    ),
+    directoryMovesOngoing=FLAG,
+    throttlesCleared=FLAG,
+)
+_CHANGED_FEATURES: Final = object_of(
+    dryRun=FLAG, features=list_of(object_of(feature=TEXT, level=NUMBER, error=MAYBE_TEXT))
+)
 
 _COMMANDS: Final[Mapping[str, Mapping[str, Schema]]] = {
     "metadata-shell": {
         "diff": list_of(object_of(path=TEXT, before=MAYBE_TEXT, after=MAYBE_TEXT)),
+        "command": object_of(command=TEXT, lines=list_of(TEXT)),
     },
     "topics": {
         "list": list_of(TEXT),
@@ -105,6 +129,7 @@ _COMMANDS: Final[Mapping[str, Mapping[str, Schema]]] = {
         "create": object_of(
             topic=TEXT, topicId=TEXT, partitionCount=NUMBER, replicationFactor=NUMBER
         ),
+        "create-existing": object_of(topic=TEXT, created=FLAG),
         "alter": _OUTCOMES,
         "delete": _OUTCOMES,
     },
@@ -128,8 +153,12 @@ _COMMANDS: Final[Mapping[str, Mapping[str, Schema]]] = {
         "describe-users": object_of(
             quotas=list_of(object_of(entity=map_of(MAYBE_TEXT), quotas=map_of(QUANTITY))),
             scramCredentials=list_of(
-                object_of(
-                    user=TEXT, credentials=list_of(object_of(mechanism=TEXT, iterations=NUMBER))
+                with_optional(
+                    object_of(
+                        user=TEXT,
+                        credentials=list_of(object_of(mechanism=TEXT, iterations=NUMBER)),
+                    ),
+                    error=TEXT,
                 )
             ),
         ),
@@ -146,7 +175,11 @@ _COMMANDS: Final[Mapping[str, Mapping[str, Schema]]] = {
     },
     "cluster": {
         "cluster-id": object_of(clusterId=TEXT),
-        "list-endpoints": list_of(object_of(**_NODE, endpointType=one_of("broker", "controller"))),
+        "list-endpoints": list_of(
+            with_optional(
+                object_of(**_NODE, endpointType=one_of("broker", "controller")), fenced=FLAG
+            )
+        ),
         "registrations": list_of(
             object_of(
                 id=NUMBER,
@@ -183,25 +216,8 @@ _COMMANDS: Final[Mapping[str, Mapping[str, Schema]]] = {
     },
     "reassign-partitions": {
         "generate": object_of(current=_PLAN, proposed=_PLAN),
-        "execute": object_of(before=_PLAN, started=_MOVING),
-        "verify": object_of(
-            partitions=list_of(
-                object_of(**_PARTITION, currentReplicas=_IDS, targetReplicas=_IDS, done=FLAG)
-            ),
-            partitionsOngoing=FLAG,
-            directoryMoves=list_of(
-                object_of(
-                    **_PARTITION,
-                    broker=NUMBER,
-                    currentDir=MAYBE_TEXT,
-                    futureDir=MAYBE_TEXT,
-                    targetDir=TEXT,
-                    done=FLAG,
-                )
-            ),
-            directoryMovesOngoing=FLAG,
-            throttlesCleared=FLAG,
-        ),
+        "execute": with_optional(object_of(before=_PLAN, started=_MOVING), verified=_VERIFIED),
+        "verify": _VERIFIED,
         "cancel": object_of(
             cancelled=_MOVING,
             cancelledDirectoryMoves=list_of(object_of(**_PARTITION, broker=NUMBER)),
@@ -253,6 +269,9 @@ _COMMANDS: Final[Mapping[str, Mapping[str, Schema]]] = {
                 )
             ),
         ),
+        "upgrade": _CHANGED_FEATURES,
+        "downgrade": _CHANGED_FEATURES,
+        "disable": _CHANGED_FEATURES,
         "version-mapping": LEVELS_OF_RELEASE,
         "feature-dependencies": DEPENDENCIES,
     },
@@ -265,11 +284,11 @@ _COMMANDS: Final[Mapping[str, Mapping[str, Schema]]] = {
                 highWatermark=NUMBER,
                 maxFollowerLag=NUMBER,
                 maxFollowerLagTimeMs=NUMBER,
-                currentVoters=list_of(object_of(**_REPLICA)),
-                currentObservers=list_of(object_of(**_REPLICA)),
+                currentVoters=list_of(_VOTER),
+                currentObservers=list_of(_VOTER),
             ),
-            uncommittedAddedVoter=list_of(object_of(**_REPLICA, directoryId=TEXT)),
-            uncommittedRemovedVoter=list_of(object_of(**_REPLICA, directoryId=TEXT)),
+            uncommittedAddedVoter=list_of(_REPLICA),
+            uncommittedRemovedVoter=list_of(_REPLICA),
         ),
         "describe-replication": list_of(
             object_of(
@@ -282,7 +301,18 @@ _COMMANDS: Final[Mapping[str, Mapping[str, Schema]]] = {
                 status=one_of("Leader", "Follower", "Observer"),
             )
         ),
-        "alter-line": object_of(state=one_of("committed", "planned", "unchanged")),
+        "alter-line": with_optional(
+            object_of(state=one_of("committed", "planned", "unchanged")),
+            action=TEXT,
+            id=NUMBER,
+            directoryId=TEXT,
+        ),
+        "add-controller": object_of(
+            **_REPLICA["properties"], endpoints=list_of(TEXT), added=FLAG, dryRun=FLAG
+        ),
+        "remove-controller": object_of(
+            **_REPLICA["properties"], removed=FLAG, unregistered=FLAG, dryRun=FLAG
+        ),
     },
     "storage": STORAGE,
     "dump-log": DUMP_LOG,

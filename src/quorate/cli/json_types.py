@@ -13,7 +13,7 @@ FLAG: Final[Schema] = {"type": "boolean"}
 
 
 def object_of(**properties: Schema) -> Schema:
-    """An object with all of these properties, and perhaps others."""
+    """An object with all of these properties; `with_optional` and `with_any` add others."""
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
@@ -40,6 +40,11 @@ def one_of(*values: str) -> Schema:
 def with_optional(schema: Schema, **properties: Schema) -> Schema:
     """The object may also have these properties."""
     return {**schema, "properties": {**schema["properties"], **properties}}
+
+
+def with_any(schema: Schema) -> Schema:
+    """The object may also have any other property."""
+    return {**schema, "additionalProperties": {}}
 
 
 def all_of(*objects: Schema) -> Schema:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -17,15 +18,17 @@ CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 10
 
 
 class NumberRange(click.FloatRange):
-    """A number in a range. Unlike click's FloatRange it refuses NaN."""
+    """A number in a range. Unlike click's FloatRange it refuses NaN and infinity."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
-        if math.isnan(number):
-            self.fail(f"{value} is not a number.", param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
         return number
 
 
+MAX_SECONDS: Final = 1_000_000
+"""Longest time of an option: sockets take no timeout beyond some years."""
 INT32: Final = click.IntRange(-(1 << 31), (1 << 31) - 1)
 
 
@@ -130,7 +133,7 @@ def timeout_option(command: Any) -> Any:
     """Add the option `--timeout` as parameter `timeout`."""
     return click.option(
         "--timeout",
-        type=click.FloatRange(min=0, min_open=True),
+        type=NumberRange(min=0, min_open=True, max=MAX_SECONDS),
         metavar="SECONDS",
         help="Give up after this time; default: default.api.timeout.ms, 60 s.",
     )(command)
@@ -163,7 +166,7 @@ def bootstrap_options(command: Any, server: str = "", controller: str = "") -> A
 def open_admin(options: Mapping[str, Any]) -> tuple[Admin, Settings | None]:
     """Open a client by the options of `connection_options`; also returns the --command-config file.
 
-    An option replaces the lists in the file. `options["timeout"]`, in seconds, limits each call. Raises
+    An option replaces the lists in the file. `options["timeout"]`, in seconds, limits the command. Raises
     UsageError unless exactly one bootstrap list is given, and ConfigError.
     """
     from quorate.client import Admin
@@ -189,4 +192,7 @@ def open_admin(options: Mapping[str, Any]) -> tuple[Admin, Settings | None]:
         click.echo(f"Waiting: {reason}", err=True)
 
     config = client_config(settings, servers, controllers)
-    return Admin(with_timeout(config, options.get("timeout")), on_wait=on_wait), settings
+    seconds = options.get("timeout")
+    give_up_at = None if seconds is None else time.monotonic() + seconds
+    admin = Admin(with_timeout(config, seconds), on_wait=on_wait, give_up_at=give_up_at)
+    return admin, settings

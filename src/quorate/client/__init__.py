@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         ClientConfig,
         NoReachableNodeError,
         NotLoadedError,
+        PartlyDoneError,
     )
     from quorate.client.alter import AlterError, QuorumView, Targets, steps_to
     from quorate.client.config import BootstrapError, client_config
@@ -38,7 +39,7 @@ else:
     __getattr__ = load_lazily(
         __name__,
         {
-            "admin": "Admin AsyncAdmin ClientConfig NoReachableNodeError NotLoadedError",
+            "admin": "Admin AsyncAdmin ClientConfig NoReachableNodeError NotLoadedError PartlyDoneError",
             "alter": "AlterError QuorumView Targets steps_to",
             "config": "BootstrapError client_config",
             "connection": "ClientError ConnectError Connection NoResponseError "
@@ -64,6 +65,7 @@ __all__ = [
     "NoResponseError",
     "NodeDescription",
     "NotLoadedError",
+    "PartlyDoneError",
     "QuorumInfo",
     "QuorumView",
     "ReplicaStatus",

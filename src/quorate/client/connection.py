@@ -5,10 +5,11 @@ Blocking sockets start faster than asyncio, and a tool has one request outstandi
 
 from __future__ import annotations
 
+import errno
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, cast
 
@@ -48,6 +49,11 @@ class ConnectError(ClientError):
 
 class NoResponseError(ClientError):
     """The connection broke or timed out after sending: the node may have processed the request."""
+
+    def __init__(self, message: str, note: str = "") -> None:
+        """Keep `note`: what the request may have done."""
+        super().__init__(message)
+        self.note = note
 
 
 class SilentNodeError(ClientError):
@@ -107,6 +113,27 @@ class SentRequest(NamedTuple):
     timeout_ms: int
 
 
+class ConnectAttempt:
+    """A connection that is being made, which another thread may give up."""
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+        self._is_aborted = False
+
+    def take(self, made: socket.socket) -> None:
+        """Go on with this socket. Raises OSError where the attempt was given up."""
+        self._socket = made
+        if self._is_aborted:
+            raise ConnectionAbortedError(errno.ECONNABORTED, "the call was cancelled")
+
+    def abort(self) -> None:
+        """End the attempt: what waits for the node fails."""
+        self._is_aborted = True
+        if self._socket is not None:
+            with suppress(OSError):  # it is broken already
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+
 class Connection:
     """Sends one request at a time. Close it, or use it as a context manager."""
 
@@ -116,10 +143,11 @@ class Connection:
         client_id: str,
         timeout_ms: int,
         security: ClientSecurity | None = None,
+        attempt: ConnectAttempt | None = None,
     ) -> None:
-        """Connect and exchange ApiVersions; each takes up to `timeout_ms`.
+        """Connect, exchange ApiVersions and log in; all of it takes up to `timeout_ms`.
 
-        `security`: what comes before; None for PLAINTEXT.
+        `security`: what comes before requests; None for PLAINTEXT. `attempt` can end it earlier.
         Raises ConnectError, LoginError (TlsRefusedError too), or NoResponseError when the peer does not
         speak Kafka's protocol.
         """
@@ -132,6 +160,9 @@ class Connection:
         self._correlation = 0
         self._reader = FrameReader()
         self._is_aborted = False
+        self._ready_by: float | None = time.monotonic() + timeout_ms / 1000
+        """When the connection must be made (monotonic, s); None: it is."""
+        attempt = attempt or ConnectAttempt()
         try:
             self._socket = socket.create_connection(address, timeout_ms / 1000)
         except (OSError, UnicodeError) as error:  # UnicodeError: a response named an invalid host
@@ -139,8 +170,12 @@ class Connection:
             raise ConnectError(f"Cannot connect to {address}: {why}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
+            with self._named_failures(timeout_ms):
+                attempt.take(self._socket)
             if security is not None:
                 self._secure(security, timeout_ms)
+                with self._named_failures(timeout_ms):
+                    attempt.take(self._socket)
             self.features = self._negotiate(timeout_ms)
         except BaseException:
             self.close()
@@ -155,6 +190,13 @@ class Connection:
             except BaseException:
                 self.close()
                 raise
+        self._ready_by = None
+
+    def _left_s(self, timeout_ms: int) -> float:
+        """The time of one step in s: until the connection is made, what is left of the whole."""
+        if self._ready_by is None:
+            return max(timeout_ms, 1) / 1000
+        return max(self._ready_by - time.monotonic(), 0.001)
 
     def _secure(self, security: ClientSecurity, timeout_ms: int) -> None:
         """Do the TLS handshake. Raises ConnectError or TlsRefusedError: the node got no request."""
@@ -167,7 +209,7 @@ class Connection:
                 server_hostname=self.address.host,
                 do_handshake_on_connect=False,
             )
-            stream.settimeout(max(timeout_ms, 1) / 1000)
+            stream.settimeout(self._left_s(timeout_ms))
             stream.do_handshake()
         except TimeoutError:
             why = f"it did not complete the TLS handshake within {timeout_ms} ms"
@@ -293,12 +335,11 @@ class Connection:
 
     def _send(self, request: Message, key: int, version: int, timeout_ms: int) -> SentRequest:
         self._correlation += 1
-        sent = SentRequest(
-            key, version, self._correlation, time.monotonic() + timeout_ms / 1000, timeout_ms
-        )
+        left_s = self._left_s(timeout_ms)
+        sent = SentRequest(key, version, self._correlation, time.monotonic() + left_s, timeout_ms)
         frame = encode_request(request, version, sent.correlation, self._client_id)
         with self._named_failures(timeout_ms):
-            self._socket.settimeout(max(timeout_ms, 1) / 1000)
+            self._socket.settimeout(left_s)
             self._socket.sendall(frame)
         return sent
 

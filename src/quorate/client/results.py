@@ -20,7 +20,7 @@ class RequestFailedError(ClientError):
         """The node's text, or Kafka's text for the code."""
         self.is_bare = self.code.is_all_of(message)
         """Whether the response has no message of its own: the request was not refused, it expired."""
-        super().__init__(f"{message} ({self.code.name})" if message else self.code.name)
+        super().__init__(f"{self.reason} ({self.code.name})")
 
 
 class MismatchedEndpointTypeError(RequestFailedError):

@@ -95,6 +95,8 @@ def describe_configs(
             results=[_refused(asked, refused, str(refused)) for asked in request.resources]
         )
     layers = layers_of(configs, image)
+    # Most topics set no config, or few: what they have in common is written once.
+    writers = {kind: _writer(kind, request) for kind in _LISTED}
 
     def result(asked: _Resource) -> _Result:
         try:
@@ -103,7 +105,7 @@ def describe_configs(
                 entries = [_logger(name, levels[name]) for name in sorted(levels)]
             else:
                 found = _describe(image, asked, configs.node_id, layers)
-                write = _writer(asked.resource_type, request)
+                write = writers[asked.resource_type]
                 entries = [write(found[name]) for name in sorted(found)]
         except ApiError as refused:
             return _refused(asked, refused, error_text(refused.error, str(refused)))
@@ -184,9 +186,17 @@ def _refused(asked: _Resource, refused: ApiError, text: str | None) -> _Result:
 
 
 def _writer(resource_type: int, request: DescribeConfigsRequest) -> Callable[[Description], _Entry]:
+    """Writes descriptions; the same description, e.g. of a default, is written once."""
     texts = documentation(resource_type) if request.include_documentation else {}
+    written: dict[int, tuple[Description, _Entry]] = {}
 
     def write(found: Description) -> _Entry:
+        known = written.get(id(found))  # it is kept beside the entry: no other one has its id
+        if known is None:
+            known = written[id(found)] = found, entry(found)
+        return known[1]
+
+    def entry(found: Description) -> _Entry:
         line = found.line if request.include_synonyms else ()
         return _Entry(
             name=found.name,

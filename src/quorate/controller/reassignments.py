@@ -27,7 +27,8 @@ from quorate.controller.result import (
     error_text,
 )
 from quorate.formats.records import PartitionChangeRecord
-from quorate.metadata.image import Image, Partition
+from quorate.metadata.image import Image, Partition, Topic
+from quorate.metadata.order import in_order
 from quorate.wire.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -238,11 +239,20 @@ def _listed(
     image: Image, request: ListPartitionReassignmentsRequest
 ) -> Iterator[tuple[str, list[int]]]:
     if request.topics is None:
-        for topic in image.topics.in_order():
+        # Few of many topics have one: only those are sorted.
+        for topic in in_order(filter(_is_changing, image.topics.by_id.values()), _topic_name):
             yield topic.name, sorted(topic.partitions)
         return
     for asked in request.topics:
         yield asked.name, asked.partition_indexes
+
+
+def _is_changing(topic: Topic) -> bool:
+    return any(map(is_reassigned, topic.partitions.values()))
+
+
+def _topic_name(topic: Topic) -> str:
+    return topic.name
 
 
 def _ongoing(

@@ -8,7 +8,7 @@ listener of the request; a controller shows the leader of the image.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from quorate.base.errors import ErrorCode
@@ -20,8 +20,9 @@ from quorate.wire.messages import (
     DescribeTopicPartitionsResponse,
 )
 
-MAX_PARTITIONS: Final = 2000
-"""Of one response: the default of `max.request.partition.size.limit`."""
+MAX_PARTITIONS: Final = 1000
+"""Of one response. Kafka's `max.request.partition.size.limit` is 2000; its brokers answer in threads, and
+a controller has one loop."""
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 _Partition = _Topic.DescribeTopicPartitionsResponsePartition
@@ -52,12 +53,13 @@ def describe_topic_partitions(
             ErrorCode.INVALID_REQUEST,
             "DescribeTopicPartitionsRequest topic list should contain the cursor topic: " + first,
         )
-    known: Iterable[str] = asked or image.topics.ids.keys()
     room = max(min(request.response_partition_limit, MAX_PARTITIONS), 1)
-    wanted = [name for name in known if name >= first]
-    hidden = {name for name in wanted if not may(name)}
-    # Every topic has a partition: one name more than the page has room for is the next cursor.
-    names = heapq.nsmallest(room + 1, (name for name in wanted if name not in hidden))
+    hidden = {name for name in asked if name >= first and not may(name)}
+    if asked:
+        names = iter(sorted(name for name in asked if name >= first and name not in hidden))
+    else:
+        # Every topic has a partition: one name more than the page has room for is the next cursor.
+        names = filter(may, _in_order(image.topics.ids, first, room + 1))
     response = DescribeTopicPartitionsResponse()
     for name in names:
         begin = start if name == first else 0
@@ -79,6 +81,16 @@ def describe_topic_partitions(
         error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         response.topics += [_failed(name, error) for name in sorted(hidden)]
     return response
+
+
+def _in_order(ids: Mapping[str, object], first: str, part: int) -> Iterator[str]:
+    """The names from `first` on. They are sorted in parts: a page needs few of them, and the requester's
+    permission for each name that is taken is asked and logged."""
+    names = heapq.nsmallest(part, (name for name in ids if name >= first))
+    while names:
+        yield from names
+        last = names[-1]
+        names = heapq.nsmallest(part, (name for name in ids if name > last))
 
 
 def _failed(name: str, error: ErrorCode) -> _Topic:

@@ -53,11 +53,11 @@ _quorate_command() {
       valued='' ;;
     "quorate metadata-quorum add-controller")
       commands=''
-      flags='--dry-run -h --help'
+      flags='--dry-run --json -h --help'
       valued='--config' ;;
     "quorate metadata-quorum remove-controller")
       commands=''
-      flags='--dry-run --unregister -h --help'
+      flags='--dry-run --unregister --json -h --help'
       valued='--controller-id -i --controller-directory-id --controller-uuid -d' ;;
     "quorate metadata-quorum alter")
       commands=''
@@ -73,15 +73,15 @@ _quorate_command() {
       valued='--node-id' ;;
     "quorate features upgrade")
       commands=''
-      flags='--dry-run -h --help'
+      flags='--dry-run --json -h --help'
       valued='--metadata --release-version --release-software --feature' ;;
     "quorate features downgrade")
       commands=''
-      flags='--dry-run --unsafe -h --help'
+      flags='--dry-run --unsafe --json -h --help'
       valued='--metadata --release-version --release-software --feature' ;;
     "quorate features disable")
       commands=''
-      flags='--unsafe --dry-run -h --help'
+      flags='--unsafe --dry-run --json -h --help'
       valued='--feature' ;;
     "quorate features version-mapping")
       commands=''

@@ -55,11 +55,11 @@ _quorate_command() {
       valued=() ;;
     "quorate metadata-quorum add-controller")
       below=()
-      flags=('--dry-run:Print the change without making it' '-h:Show this message and exit' '--help:Show this message and exit')
+      flags=('--dry-run:Print the change without making it' '--json:Print JSON' '-h:Show this message and exit' '--help:Show this message and exit')
       valued=('--config:The new controller'\''s file, in place of --command-config') ;;
     "quorate metadata-quorum remove-controller")
       below=()
-      flags=('--dry-run:Print the change without making it' '--unregister:Also remove its registration' '-h:Show this message and exit' '--help:Show this message and exit')
+      flags=('--dry-run:Print the change without making it' '--unregister:Also remove its registration' '--json:Print JSON' '-h:Show this message and exit' '--help:Show this message and exit')
       valued=('--controller-id:The controller'\''s node id' '-i:The controller'\''s node id' '--controller-directory-id:Its directory id' '--controller-uuid:Its directory id' '-d:Its directory id') ;;
     "quorate metadata-quorum alter")
       below=()
@@ -75,15 +75,15 @@ _quorate_command() {
       valued=('--node-id:Ask this node instead of any') ;;
     "quorate features upgrade")
       below=()
-      flags=('--dry-run:Check the change without making it' '-h:Show this message and exit' '--help:Show this message and exit')
+      flags=('--dry-run:Check the change without making it' '--json:Print JSON' '-h:Show this message and exit' '--help:Show this message and exit')
       valued=('--metadata:Deprecated' '--release-version:Set the feature levels of this release' '--release-software:Set the feature levels of this release' '--feature:A feature and its level') ;;
     "quorate features downgrade")
       below=()
-      flags=('--dry-run:Check the change without making it' '--unsafe:Allow a change that may lose metadata' '-h:Show this message and exit' '--help:Show this message and exit')
+      flags=('--dry-run:Check the change without making it' '--unsafe:Allow a change that may lose metadata' '--json:Print JSON' '-h:Show this message and exit' '--help:Show this message and exit')
       valued=('--metadata:Deprecated' '--release-version:Set the feature levels of this release' '--release-software:Set the feature levels of this release' '--feature:A feature and its level') ;;
     "quorate features disable")
       below=()
-      flags=('--unsafe:Allow a change that may lose metadata' '--dry-run:Check the change without making it' '-h:Show this message and exit' '--help:Show this message and exit')
+      flags=('--unsafe:Allow a change that may lose metadata' '--dry-run:Check the change without making it' '--json:Print JSON' '-h:Show this message and exit' '--help:Show this message and exit')
       valued=('--feature:A feature') ;;
     "quorate features version-mapping")
       below=()

@@ -170,7 +170,7 @@ def _patterns(options: Mapping[str, Any]) -> list[AclPatternFilter]:
 def _entries(options: Mapping[str, Any], operations: Iterable[int]) -> list[AclEntry]:
     found = []
     for verb, permission in (("allow", _ALLOW), ("deny", _DENY)):
-        principals = [_principal(text) for text in options[f"{verb}_principal"]]
+        principals = [principal_of(text) for text in options[f"{verb}_principal"]]
         hosts = [host.strip() for host in options[f"{verb}_host"]] or ["*"]
         found += [
             AclEntry(principal, host, int(operation), permission)
@@ -181,7 +181,7 @@ def _entries(options: Mapping[str, Any], operations: Iterable[int]) -> list[AclE
     return list(dict.fromkeys(found))
 
 
-def _principal(text: str) -> str:
+def principal_of(text: str) -> str:
     """Parse TYPE:NAME as `SecurityUtils.parseKafkaPrincipal`. Raises FlatToolError."""
     kind, colon, name = text.strip().partition(":")
     if not colon or not kind or not name:

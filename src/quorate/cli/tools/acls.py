@@ -20,6 +20,7 @@ from quorate.cli.tools.acl_entries import (
     PATTERN_TYPES,
     AclRules,
     entry_text,
+    principal_of,
     resource_text,
     rules_of,
 )
@@ -204,9 +205,9 @@ def _confirmed(
 def _list(admin: Admin, rules: AclRules, options: Mapping[str, Any]) -> None:
     from quorate.client.admin.acls import AclFilter
 
+    principals = [principal_of(text) for text in options["principal"]]
     filters = [pattern.all_entries() for pattern in rules] or [AclFilter()]
     found = dict.fromkeys(each for one in filters for each in admin.describe_acls(one))
-    principals = [principal.strip() for principal in options["principal"]]
     if options["as_json"]:
         shown = [each for each in found if not principals or each.principal in principals]
         print_json(list(map(_json, shown)))

@@ -10,6 +10,8 @@ import click
 from quorate.cli.flat_options import FlatToolError, print_json
 from quorate.cli.options import (
     CONTEXT,
+    MAX_SECONDS,
+    NumberRange,
     OrderedGroup,
     bootstrap_options,
     json_option,
@@ -213,7 +215,7 @@ def list_registrations(**options: Any) -> None:
 @cluster.command("problems", context_settings=CONTEXT)
 @click.option(
     "--silent-after",
-    type=click.FloatRange(min=0, min_open=True),
+    type=NumberRange(min=0, min_open=True, max=MAX_SECONDS),
     default=5,
     show_default=True,
     metavar="SECONDS",

@@ -49,7 +49,7 @@ def describe(admin: Admin, entities: ConfigEntities, options: Mapping[str, Any])
     """Print what is set (with `--all`: everything that is in force), or as JSON."""
     as_json, every = options["as_json"], options["all_configs"]
     if entities.type in RESOURCE_TYPES:
-        found = _described(admin, entities, every)
+        found = _described(admin, entities, every, quiet=as_json)
         if as_json:
             print_json([_json(entities.type, name, entries) for name, entries in found])
             return
@@ -77,15 +77,18 @@ def describe(admin: Admin, entities: ConfigEntities, options: Mapping[str, Any])
 
 # -- resources -----------------------------------------------------------------------------------
 def _described(
-    admin: Admin, entities: ConfigEntities, every: bool
+    admin: Admin, entities: ConfigEntities, every: bool, *, quiet: bool
 ) -> list[tuple[str, list[ConfigEntry]]]:
-    """Each resource with its configs in order of names; none if the only one is unknown."""
+    """Each resource with its configs in order of names; none if the only one is unknown.
+
+    `quiet`: stdout is for JSON alone.
+    """
     kind = entities.type
     if entities.names:
         names: Sequence[str] = entities.names[:1]
         if not every and names[0] and not _exists(admin, kind, names[0]):
             text = f"The {kind[:-1]} '{names[0]}' doesn't exist and doesn't have dynamic config."
-            click.echo(text)
+            click.echo(text, err=quiet)
             return []
     else:
         names = _all_names(admin, kind)

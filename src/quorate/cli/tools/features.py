@@ -139,23 +139,41 @@ def _change_options(unsafe: bool) -> Callable[[Any], Any]:
 
 @features.command(context_settings=CONTEXT)
 @_change_options(unsafe=False)
+@json_option
 @click.pass_obj
-def upgrade(options: dict[str, Any], /, dry_run: bool, **words: Any) -> None:
+def upgrade(options: dict[str, Any], /, dry_run: bool, as_json: bool, **words: Any) -> None:
     """Raise feature levels."""
     from quorate.client.admin.quorum import UPGRADE
 
-    _update(options, "upgrade", _levels(words, with_zeros=False), UPGRADE, dry_run)
+    _update(
+        options,
+        "upgrade",
+        _levels({**words, "as_json": as_json}, with_zeros=False),
+        UPGRADE,
+        dry_run,
+        as_json,
+    )
 
 
 @features.command(context_settings=CONTEXT)
 @_change_options(unsafe=True)
+@json_option
 @click.pass_obj
-def downgrade(options: dict[str, Any], /, dry_run: bool, unsafe: bool, **words: Any) -> None:
+def downgrade(
+    options: dict[str, Any], /, dry_run: bool, unsafe: bool, as_json: bool, **words: Any
+) -> None:
     """Lower feature levels."""
     from quorate.client.admin.quorum import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE
 
     kind = UNSAFE_DOWNGRADE if unsafe else SAFE_DOWNGRADE
-    _update(options, "downgrade", _levels(words, with_zeros=True), kind, dry_run)
+    _update(
+        options,
+        "downgrade",
+        _levels({**words, "as_json": as_json}, with_zeros=True),
+        kind,
+        dry_run,
+        as_json,
+    )
 
 
 @features.command(context_settings=CONTEXT)
@@ -164,15 +182,19 @@ def downgrade(options: dict[str, Any], /, dry_run: bool, unsafe: bool, **words: 
 )
 @click.option("--unsafe", is_flag=True, help="Allow a change that may lose metadata.")
 @click.option("--dry-run", is_flag=True, help="Check the change without making it.")
+@json_option
 @click.pass_obj
-def disable(options: dict[str, Any], named: Sequence[str], unsafe: bool, dry_run: bool) -> None:
+def disable(
+    options: dict[str, Any], named: Sequence[str], unsafe: bool, dry_run: bool, as_json: bool
+) -> None:
     """Lower features to level 0."""
     from quorate.client.admin.quorum import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE
 
     levels: dict[str, int] = {}
     for name in named:
         _put(levels, name, 0)
-    _update(options, "disable", levels, UNSAFE_DOWNGRADE if unsafe else SAFE_DOWNGRADE, dry_run)
+    kind = UNSAFE_DOWNGRADE if unsafe else SAFE_DOWNGRADE
+    _update(options, "disable", levels, kind, dry_run, as_json)
 
 
 def _levels(words: Mapping[str, Any], with_zeros: bool) -> dict[str, int]:
@@ -187,7 +209,10 @@ def _levels(words: Mapping[str, Any], with_zeros: bool) -> dict[str, int]:
         return {METADATA_VERSION: int(version)} | wanted
     levels: dict[str, int] = {}
     if metadata is not None:
-        click.echo(" `metadata` flag is deprecated and may be removed in a future release.")
+        click.echo(
+            " `metadata` flag is deprecated and may be removed in a future release.",
+            err=words["as_json"],
+        )
         levels[METADATA_VERSION] = int(parse_metadata_version(metadata, unstable=True))
     for text in named:
         _put(levels, *name_and_level(text))
@@ -201,7 +226,12 @@ def _put(levels: dict[str, int], name: str, level: int) -> None:
 
 
 def _update(
-    options: Mapping[str, Any], verb: str, levels: dict[str, int], kind: int, dry_run: bool
+    options: Mapping[str, Any],
+    verb: str,
+    levels: dict[str, int],
+    kind: int,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Send the levels and print each result. Raises FeatureToolError if any failed."""
     from quorate.client import RequestFailedError
@@ -213,16 +243,23 @@ def _update(
             outcome = admin.update_features(levels, kind, dry_run)
         except RequestFailedError as error:
             outcome = dict.fromkeys(levels, error)
+    if as_json:
+        rows = [
+            {"feature": name, "level": levels[name], "error": failure and failure.reason}
+            for name, failure in sorted(outcome.items())
+        ]
+        click.echo(json.dumps({"dryRun": dry_run, "features": rows}, indent=2))
     failures = 0
     for name, failure in sorted(outcome.items()):
         level = levels[name]
         if failure is None:
             past = "disabled." if verb == "disable" else f"{verb}d to {level}."
-            click.echo(f"{name} {'can be' if dry_run else 'was'} {past}")
+            if not as_json:
+                click.echo(f"{name} {'can be' if dry_run else 'was'} {past}")
         else:
             failures += 1
             what = f"disable {name}" if verb == "disable" else f"{verb} {name} to {level}"
-            click.echo(f"{'Can' if dry_run else 'Could'} not {what}. {failure.reason}")
+            click.echo(f"{'Can' if dry_run else 'Could'} not {what}. {failure.reason}", err=as_json)
     if failures:
         raise FeatureToolError(f"{failures} out of {len(levels)} operation(s) failed.")
 

@@ -9,7 +9,8 @@ import click
 from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import Listener, ReplicaKey, uuid_from_text, uuid_to_text
 from quorate.base.sentences import sentence
-from quorate.cli.options import CONTEXT, INT32, ToolCommand, open_admin
+from quorate.cli.flat_options import print_json
+from quorate.cli.options import CONTEXT, INT32, ToolCommand, json_option, open_admin
 from quorate.cli.tools.metadata_quorum_describe import QuorumToolError, endpoint_text
 
 if TYPE_CHECKING:
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
 @click.option(
     "--config", metavar="FILE", help="The new controller's file, in place of --command-config."
 )
+@json_option
 @click.pass_obj
-def add_controller(options: dict[str, Any], dry_run: bool, config: str | None) -> None:
+def add_controller(
+    options: dict[str, Any], dry_run: bool, config: str | None, as_json: bool
+) -> None:
     """Make the controller of the --command-config file a voter."""
     if config is not None:
         if options["command_config"] is not None:
@@ -41,11 +45,19 @@ def add_controller(options: dict[str, Any], dry_run: bool, config: str | None) -
         if not dry_run:
             admin.add_voter(key, listeners)
     verb = "DRY RUN of adding" if dry_run else "Added"
+    if as_json:
+        shown = {**_json(key), "endpoints": list(map(endpoint_text, listeners))}
+        print_json({**shown, "added": not dry_run, "dryRun": dry_run})
+        return
     endpoints = ", ".join(map(endpoint_text, listeners))
     click.echo(
         f"{verb} controller {key.id} with directory id {uuid_to_text(key.directory_id)} and "
         f"endpoints: {endpoints}"
     )
+
+
+def _json(key: ReplicaKey) -> dict[str, Any]:
+    return {"id": key.id, "directoryId": uuid_to_text(key.directory_id)}
 
 
 def _controller_of(settings: Settings) -> tuple[ReplicaKey, list[Listener]]:
@@ -119,6 +131,7 @@ def _listeners_of(settings: Settings, hint: str) -> list[Listener]:
     is_flag=True,
     help="Also remove its registration; stop it first, or it registers again.",
 )
+@json_option
 @click.pass_obj
 def remove_controller(
     options: dict[str, Any],
@@ -126,6 +139,7 @@ def remove_controller(
     controller_directory_id: str,
     dry_run: bool,
     unregister: bool,
+    as_json: bool,
 ) -> None:
     """Make a voter an observer."""
     with open_admin(options)[0] as admin:
@@ -139,15 +153,20 @@ def remove_controller(
             _remove(admin, key, unregister)
         # Kafka 4.3 has two spaces after the verb, 4.4 one (decision 13).
         verb = "DRY RUN of removing" if dry_run else "Removed"
-        click.echo(
-            f"{verb}{' ' if unregister else '  '}KRaft controller {key.id} with directory id "
-            f"{uuid_to_text(key.directory_id)}"
-        )
+        if not as_json:
+            click.echo(
+                f"{verb}{' ' if unregister else '  '}KRaft controller {key.id} with directory id "
+                f"{uuid_to_text(key.directory_id)}"
+            )
         if unregister:
             if not dry_run:
                 _unregister(admin, key.id)
             verb = "DRY RUN of unregistering" if dry_run else "Unregistered"
-            click.echo(f"{verb} KRaft controller {key.id}")
+            if not as_json:
+                click.echo(f"{verb} KRaft controller {key.id}")
+        if as_json:
+            done = {"removed": not dry_run, "unregistered": unregister and not dry_run}
+            print_json({**_json(key), **done, "dryRun": dry_run})
 
 
 def _remove(admin: Admin, key: ReplicaKey, unregister: bool) -> None:

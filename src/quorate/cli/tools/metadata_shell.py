@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from quorate.cli.options import CONTEXT, ToolCommand, json_option
+from quorate.cli.options import CONTEXT, MAX_SECONDS, NumberRange, ToolCommand, json_option
 
 _DIFF: Final = "diff"
 
@@ -58,7 +58,7 @@ Examples:
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=NumberRange(min=0, min_open=True, max=MAX_SECONDS),
     default=15,
     show_default=True,
     metavar="SECONDS",
@@ -108,8 +108,8 @@ def metadata_shell(
         raise click.UsageError(
             "--at-offset and --at-time need --directory: a snapshot and a running quorum have one end"
         )
-    if as_json and command[:1] != (_DIFF,):
-        raise click.UsageError("--json is for diff")
+    if as_json and not command:
+        raise click.UsageError("--json needs a command")
     if command[:1] == (_DIFF,):
         if directory is None or is_bounded:
             raise click.UsageError("diff needs --directory, and names both points itself")
@@ -118,7 +118,7 @@ def metadata_shell(
     if not command:
         click.echo("Loading...")
     if is_live:
-        explore_quorum(live, command, redact=redact)
+        explore_quorum(live, command, redact=redact, as_json=as_json)
     else:
-        explore_files(snapshot, directory or "", until, command, redact=redact)
+        explore_files(snapshot, directory or "", until, command, redact=redact, as_json=as_json)
     return 0

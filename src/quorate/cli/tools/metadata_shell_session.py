@@ -23,14 +23,23 @@ if TYPE_CHECKING:
 
 
 def explore_files(
-    snapshot: str | None, directory: str, until: Until, command: Sequence[str], *, redact: bool
+    snapshot: str | None,
+    directory: str,
+    until: Until,
+    command: Sequence[str],
+    *,
+    redact: bool,
+    as_json: bool,
 ) -> None:
     """Run a command, or those that the user types, on a snapshot or else on a directory."""
     view = load_snapshot(snapshot) if snapshot is not None else load_directory(directory, until)
-    _serve(ShellState(root(view), _redaction(redact)), command, lambda: None)
+    state = ShellState(root(view), _redaction(redact))
+    _serve(state, command, lambda: None, as_json=as_json)
 
 
-def explore_quorum(live: Mapping[str, Any], command: Sequence[str], *, redact: bool) -> None:
+def explore_quorum(
+    live: Mapping[str, Any], command: Sequence[str], *, redact: bool, as_json: bool
+) -> None:
     """Explore, as `explore_files`, the running quorum that the options `live` name."""
     # Imported here: the client costs a quarter of the time of a command on a file.
     from quorate.cli.tools.metadata_shell_live import read_on, running_quorum
@@ -39,7 +48,7 @@ def explore_quorum(live: Mapping[str, Any], command: Sequence[str], *, redact: b
     with closing(QuorumFollower(running_quorum(**live))) as follower:
         state = ShellState(root(follower.catch_up()), _redaction(redact))
         click.echo(f"{follower.position}.", err=True)
-        _serve(state, command, lambda: read_on(follower, state))
+        _serve(state, command, lambda: read_on(follower, state), as_json=as_json)
 
 
 def print_differences(
@@ -57,8 +66,15 @@ def _redaction(redact: bool) -> Redaction:
     return Redaction.NORMAL if redact else Redaction.DISABLED
 
 
-def _serve(state: ShellState, command: Sequence[str], refresh: Callable[[], None]) -> None:
+def _serve(
+    state: ShellState, command: Sequence[str], refresh: Callable[[], None], *, as_json: bool
+) -> None:
     """Run one command, or those that the user types: before each of these, `refresh`."""
+    if command and as_json:
+        state.width = 1  # a name a line
+        lines = list(run(state, command, interactive=False))
+        click.echo(json.dumps({"command": command[0], "lines": lines}, indent=2))
+        return
     if command:
         _print(run(state, command, interactive=False))
         return

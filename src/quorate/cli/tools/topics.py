@@ -17,7 +17,7 @@ from quorate.cli.flat_options import (
     refuse_with,
     require,
 )
-from quorate.cli.topic_filter import matching
+from quorate.cli.topic_filter import matching, topic_pattern, topic_starts
 
 if TYPE_CHECKING:
     from quorate.client import Admin, RequestFailedError
@@ -193,7 +193,14 @@ def _described(admin: Admin, options: Mapping[str, Any]) -> dict[str, TopicDescr
     """The topics that --topic and --exclude-internal choose, in order of their names."""
     from quorate.client.admin.topics import TopicDescription
 
-    found = admin.describe_topics(page=options["partition_size_limit_per_response"])
+    for text in options["topic"]:
+        topic_pattern(text)  # a pattern that is invalid is refused before anything is asked
+    page = options["partition_size_limit_per_response"]
+    starts = topic_starts(options["topic"])
+    found = dict(admin.describe_topics([each.text for each in starts if each.is_whole], page))
+    for start in starts:
+        if not start.is_whole:
+            found |= admin.describe_topics(None, page, start.text)
     known = {name: each for name, each in found.items() if isinstance(each, TopicDescription)}
     return {
         name: known[name]
@@ -264,6 +271,8 @@ def _create(admin: Admin, options: Mapping[str, Any]) -> None:
     outcome = admin.create_topics([topic])[name]
     if isinstance(outcome, RequestFailedError):
         if outcome.code.name == "TOPIC_ALREADY_EXISTS" and options["if_not_exists"]:
+            if options["as_json"]:
+                print_json({"topic": name, "created": False})
             return
         raise TopicToolError(outcome.reason)
     if options["as_json"]:
@@ -293,15 +302,13 @@ def _alter(admin: Admin, options: Mapping[str, Any]) -> None:
         )
         for name, topic in found.items()
     }
-    if changes:
-        _finish("Altered", admin.create_partitions(changes), options)
+    _finish("Altered", admin.create_partitions(changes) if changes else {}, options)
 
 
 def _delete(admin: Admin, options: Mapping[str, Any]) -> None:
     found = _described(admin, options)
     _ensure_found(found, options)
-    if found:
-        _finish("Deleted", admin.delete_topics(found), options)
+    _finish("Deleted", admin.delete_topics(found) if found else {}, options)
 
 
 def _finish(

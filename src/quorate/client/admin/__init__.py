@@ -9,6 +9,7 @@ from quorate.base.lazy import load_lazily
 if TYPE_CHECKING:
     from quorate.client.admin.async_client import AsyncAdmin
     from quorate.client.admin.client import Admin
+    from quorate.client.admin.outcomes import PartlyDoneError
     from quorate.client.admin.routing import (
         ClientConfig,
         NoReachableNodeError,
@@ -20,6 +21,7 @@ else:
         {
             "async_client": "AsyncAdmin",
             "client": "Admin",
+            "outcomes": "PartlyDoneError",
             "routing": "ClientConfig NoReachableNodeError NotLoadedError",
         },
     )
@@ -30,4 +32,5 @@ __all__ = [
     "ClientConfig",
     "NoReachableNodeError",
     "NotLoadedError",
+    "PartlyDoneError",
 ]

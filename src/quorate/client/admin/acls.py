@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from quorate.client.admin.parts import in_parts, parts_of, text_bytes
 from quorate.client.admin.routing import Calls, item_failure
 from quorate.client.results import RequestFailedError, check, failure_of
 
@@ -78,28 +79,28 @@ class AclCalls(Calls):
         """Add entries; the error of each, in order. Returns when the change is committed."""
         from quorate.wire.messages.acls import CreateAclsRequest, CreateAclsResponse
 
-        request = CreateAclsRequest(
-            creations=[
-                CreateAclsRequest.AclCreation(
-                    resource_type=each.resource_type,
-                    resource_name=each.resource_name,
-                    resource_pattern_type=each.pattern_type,
-                    principal=each.principal,
-                    host=each.host,
-                    operation=each.operation,
-                    permission_type=each.permission,
-                )
-                for each in bindings
-            ]
-        )
-
-        async def send() -> tuple[RequestFailedError | None, ...]:
+        async def send(part: Sequence[AclBinding]) -> tuple[RequestFailedError | None, ...]:
+            request = CreateAclsRequest(
+                creations=[
+                    CreateAclsRequest.AclCreation(
+                        resource_type=each.resource_type,
+                        resource_name=each.resource_name,
+                        resource_pattern_type=each.pattern_type,
+                        principal=each.principal,
+                        host=each.host,
+                        operation=each.operation,
+                        permission_type=each.permission,
+                    )
+                    for each in part
+                ]
+            )
             answer = await self.router.ask_active(request, CreateAclsResponse)
             return tuple(
                 item_failure(each.error_code, each.error_message) for each in answer.results
             )
 
-        return await self.router.retry(send)
+        found = await in_parts(self.router, parts_of(bindings, _bytes), send)
+        return tuple(each for part in found for each in part)
 
     async def delete_acls(
         self, filters: Sequence[AclFilter]
@@ -107,22 +108,23 @@ class AclCalls(Calls):
         """Remove the entries that match; what each filter removed, or its error, in order."""
         from quorate.wire.messages.acls import DeleteAclsRequest, DeleteAclsResponse
 
-        request = DeleteAclsRequest(
-            filters=[
-                DeleteAclsRequest.DeleteAclsFilter(
-                    resource_type_filter=each.resource_type,
-                    resource_name_filter=each.resource_name,
-                    pattern_type_filter=each.pattern_type,
-                    principal_filter=each.principal,
-                    host_filter=each.host,
-                    operation=each.operation,
-                    permission_type=each.permission,
-                )
-                for each in filters
-            ]
-        )
-
-        async def send() -> tuple[tuple[AclBinding, ...] | RequestFailedError, ...]:
+        async def send(
+            part: Sequence[AclFilter],
+        ) -> tuple[tuple[AclBinding, ...] | RequestFailedError, ...]:
+            request = DeleteAclsRequest(
+                filters=[
+                    DeleteAclsRequest.DeleteAclsFilter(
+                        resource_type_filter=each.resource_type,
+                        resource_name_filter=each.resource_name,
+                        pattern_type_filter=each.pattern_type,
+                        principal_filter=each.principal,
+                        host_filter=each.host,
+                        operation=each.operation,
+                        permission_type=each.permission,
+                    )
+                    for each in part
+                ]
+            )
             answer = await self.router.ask_active(request, DeleteAclsResponse)
             found: list[tuple[AclBinding, ...] | RequestFailedError] = []
             for result in answer.filter_results:
@@ -146,4 +148,9 @@ class AclCalls(Calls):
                 )
             return tuple(found)
 
-        return await self.router.retry(send)
+        results = await in_parts(self.router, parts_of(filters, _bytes), send)
+        return tuple(each for part in results for each in part)
+
+
+def _bytes(each: AclBinding | AclFilter) -> int:
+    return text_bytes(each.resource_name, each.principal, each.host)

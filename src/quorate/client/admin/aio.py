@@ -1,12 +1,14 @@
-"""Requests beside an event loop: each blocks a thread of the loop's executor.
+"""Requests beside an event loop: each blocks a thread of its own.
 
 TLS, SASL and the framing have one implementation, the blocking `Connection`. An admin client has few
-requests in flight, so a thread for each costs less than a second implementation.
+requests in flight, so a thread for each costs less than a second implementation. The loop's executor
+is left to the program: silent nodes would fill it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -22,28 +24,16 @@ class AsyncioIo:
     def __init__(self) -> None:
         self._locks: WeakKeyDictionary[Connection, asyncio.Lock] = WeakKeyDictionary()
 
-    async def run(self, connection: Connection | None, work: Callable[[], T]) -> T:
-        if connection is None:
-            return await self._in_thread(work, _close_made)
-        async with self._locks.setdefault(connection, asyncio.Lock()):
-            return await self._in_thread(
-                work, lambda done: _release(connection, done), connection.abort
-            )
-
-    async def _in_thread(
+    async def run(
         self,
+        connection: Connection | None,
         work: Callable[[], T],
-        on_late: Callable[[asyncio.Future[T]], None],
-        on_cancel: Callable[[], None] = lambda: None,
+        abort: Callable[[], None] = lambda: None,
     ) -> T:
-        """`on_late` gets work that was cancelled, when it has ended."""
-        running = asyncio.get_running_loop().run_in_executor(None, work)
-        try:
-            return await asyncio.shield(running)
-        except asyncio.CancelledError:
-            on_cancel()
-            running.add_done_callback(on_late)
-            raise
+        if connection is None:
+            return await _in_thread(work, _close_made, abort)
+        async with self._locks.setdefault(connection, asyncio.Lock()):
+            return await _in_thread(work, lambda result: connection.release(), connection.abort)
 
     async def pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -52,13 +42,66 @@ class AsyncioIo:
         return list(await asyncio.gather(*jobs))
 
 
-def _release(connection: Connection, done: asyncio.Future[Any]) -> None:
-    connection.release()
-    if not done.cancelled():
-        done.exception()  # nobody asks for it any more: asyncio would log it
+async def _in_thread(
+    work: Callable[[], T], on_late: Callable[[T | None], None], on_cancel: Callable[[], None]
+) -> T:
+    """The result of `work`; where the call is cancelled, `on_late` gets it, None for an error.
+
+    The thread is a daemon: a program that ends does not wait for a silent node.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+    guard = threading.Lock()
+    is_cancelled = is_over = False
+
+    def run() -> None:
+        nonlocal is_over
+        result: T | None = None
+        failure: BaseException | None = None
+        try:
+            result = work()
+        except BaseException as error:
+            failure = error
+        with guard:
+            is_over = True
+            late = is_cancelled
+        if not late:
+            try:
+                loop.call_soon_threadsafe(_settle, done, result, failure, on_late)
+            except RuntimeError:  # the loop was closed meanwhile
+                late = True
+        if late:
+            on_late(result)
+
+    threading.Thread(target=run, name="quorate-admin", daemon=True).start()
+    try:
+        return await done
+    except asyncio.CancelledError:
+        with guard:
+            is_cancelled = True
+            over = is_over
+        if not over:
+            on_cancel()
+        elif done.done() and not done.cancelled() and done.exception() is None:
+            on_late(done.result())
+        raise
 
 
-def _close_made(done: asyncio.Future[Any]) -> None:
+def _settle(
+    done: asyncio.Future[T],
+    result: Any,
+    failure: BaseException | None,
+    on_late: Callable[[T | None], None],
+) -> None:
+    if done.cancelled():
+        on_late(result)
+    elif failure is not None:
+        done.set_exception(failure)
+    else:
+        done.set_result(result)
+
+
+def _close_made(made: Any) -> None:
     """Close a connection that was made for a cancelled call."""
-    if not done.cancelled() and done.exception() is None and isinstance(done.result(), Connection):
-        done.result().close()
+    if isinstance(made, Connection):
+        made.close()

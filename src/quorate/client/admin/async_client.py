@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from quorate.client.admin.acls import AclCalls
 from quorate.client.admin.aio import AsyncioIo
-from quorate.client.admin.client import bootstrap_config
+from quorate.client.admin.client import Bootstrap, Properties, bootstrap_config
 from quorate.client.admin.cluster import ClusterCalls
 from quorate.client.admin.configs import ConfigCalls
 from quorate.client.admin.elections import ElectionCalls
@@ -21,7 +21,7 @@ from quorate.client.admin.security import SecurityCalls
 from quorate.client.admin.topics import TopicCalls
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from quorate.client.connection import ClientSecurity
 
 
 class AsyncAdmin(
@@ -56,12 +56,21 @@ class AsyncAdmin(
     def open(
         cls,
         *,
-        bootstrap_servers: str | None = None,
-        bootstrap_controllers: str | None = None,
-        properties: Path | None = None,
+        bootstrap_servers: Bootstrap | None = None,
+        bootstrap_controllers: Bootstrap | None = None,
+        properties: Properties | None = None,
+        timeout_s: float | None = None,
+        security: ClientSecurity | None = None,
     ) -> AsyncAdmin:
         """A client of brokers or of controllers; see `bootstrap_config` for what it raises."""
-        return cls(bootstrap_config(bootstrap_servers, bootstrap_controllers, properties))
+        config = bootstrap_config(
+            bootstrap_servers,
+            bootstrap_controllers,
+            properties,
+            timeout_s=timeout_s,
+            security=security,
+        )
+        return cls(config)
 
     async def __aenter__(self) -> AsyncAdmin:
         return self

@@ -8,10 +8,10 @@ this one; `Admin` loads a group when one of its calls is first used, so that a t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 
 from quorate.client.admin.io import BlockingIo, finish
 from quorate.client.admin.routing import Calls, ClientConfig, Router
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from quorate.client.admin.reassignments import ReassignmentCalls
     from quorate.client.admin.security import SecurityCalls
     from quorate.client.admin.topics import TopicCalls
+    from quorate.client.connection import ClientSecurity
 
+Bootstrap: TypeAlias = str | Sequence[str]
+Properties: TypeAlias = "Path | Mapping[str, object]"
 P = ParamSpec("P")
 T = TypeVar("T")
 C = TypeVar("C", bound=Calls)
@@ -65,23 +68,42 @@ _HOME: Final = {name: home for home, names in _GROUPS.items() for name in names.
 
 
 def bootstrap_config(
-    bootstrap_servers: str | None,
-    bootstrap_controllers: str | None,
-    properties: Path | None,
+    bootstrap_servers: Bootstrap | None,
+    bootstrap_controllers: Bootstrap | None,
+    properties: Properties | None,
+    *,
+    timeout_s: float | None = None,
+    security: ClientSecurity | None = None,
 ) -> ClientConfig:
-    """The configuration of one of two bootstrap lists, `host:port,...`, and a client properties file.
+    """The configuration of one of two bootstrap lists and of client properties.
 
-    A list that is given replaces both lists of the file. Raises BootstrapError unless there is
-    exactly one list, and ConfigError for an invalid file.
+    A list is `host:port,...` or several `host:port`. The properties are a file, or the keys and
+    values themselves. A list that is given replaces both lists of the properties, `timeout_s` their
+    `default.api.timeout.ms`, and `security` what they say of it.
+
+    Raises BootstrapError unless there is exactly one list, and ConfigError for invalid properties.
     """
-    from quorate.client.config import client_config
+    from quorate.client.config import BootstrapError, client_config, with_timeout
 
     settings = None
-    if properties is not None:
+    if isinstance(properties, Mapping):
+        from quorate.config.settings import Settings
+
+        texts = {key: str(value) for key, value in properties.items()}
+        settings = Settings(texts, {}, "properties")
+    elif properties is not None:
         from quorate.config.properties_file import read_settings
 
         settings = read_settings(properties)
-    return client_config(settings, bootstrap_servers, bootstrap_controllers)
+    if timeout_s is not None and not 0 < timeout_s < float("inf"):
+        raise BootstrapError(f"The timeout must be a number of seconds above 0, not {timeout_s}")
+    config = client_config(settings, _text(bootstrap_servers), _text(bootstrap_controllers))
+    config = with_timeout(config, timeout_s)
+    return config if security is None else config._replace(security=security)
+
+
+def _text(addresses: Bootstrap | None) -> str | None:
+    return addresses if addresses is None or isinstance(addresses, str) else ",".join(addresses)
 
 
 class Admin:
@@ -139,21 +161,34 @@ class Admin:
         config: ClientConfig,
         monotonic: Callable[[], float] = time.monotonic,
         on_wait: Callable[[str], None] = lambda reason: None,
+        give_up_at: float | None = None,
     ) -> None:
-        """`on_wait` gets the reason once per call that takes longer than `report_after_ms`."""
+        """`on_wait` gets the reason once per call that takes longer than `report_after_ms`.
+
+        `give_up_at` (monotonic, s) ends every call; None: each has `default_api_timeout_ms`.
+        """
         self.config = config
-        self._router = Router(config, BlockingIo(), monotonic, on_wait)
+        self._router = Router(config, BlockingIo(), monotonic, on_wait, give_up_at)
 
     @classmethod
     def open(
         cls,
         *,
-        bootstrap_servers: str | None = None,
-        bootstrap_controllers: str | None = None,
-        properties: Path | None = None,
+        bootstrap_servers: Bootstrap | None = None,
+        bootstrap_controllers: Bootstrap | None = None,
+        properties: Properties | None = None,
+        timeout_s: float | None = None,
+        security: ClientSecurity | None = None,
     ) -> Admin:
         """A client of brokers or of controllers; see `bootstrap_config` for what it raises."""
-        return cls(bootstrap_config(bootstrap_servers, bootstrap_controllers, properties))
+        config = bootstrap_config(
+            bootstrap_servers,
+            bootstrap_controllers,
+            properties,
+            timeout_s=timeout_s,
+            security=security,
+        )
+        return cls(config)
 
     def __enter__(self) -> Admin:
         return self

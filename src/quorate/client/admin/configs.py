@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from quorate.client.admin.parts import each_failed, in_parts, merged, parts_of, text_bytes
 from quorate.client.admin.routing import Calls, item_failure
-from quorate.client.connection import Connection
+from quorate.client.connection import ClientError, Connection
 from quorate.client.results import RequestFailedError, check
 
 if TYPE_CHECKING:
@@ -70,11 +71,21 @@ class Resource(NamedTuple):
 
     @property
     def node_id(self) -> int | None:
-        """The node that alone knows these configs in full; None: any node knows them."""
+        """The node that alone knows these configs in full; None: any node knows them.
+
+        Raises ClientError where the name of a node is not its id.
+        """
         of_node = self.type == ResourceType.BROKER_LOGGER or (
             self.type == ResourceType.BROKER and self.name != ""
         )
-        return int(self.name) if of_node else None
+        if not of_node:
+            return None
+        try:
+            return int(self.name)
+        except ValueError:
+            raise ClientError(
+                f"The name of a {self.type.name} resource is the id of a node, not '{self.name}'"
+            ) from None
 
 
 class ConfigSynonym(NamedTuple):
@@ -128,13 +139,14 @@ class ConfigCalls(Calls):
         for resource in resources:
             by_node.setdefault(resource.node_id, []).append(resource)
         jobs = [
-            self._describe_on(node_id, wanted, synonyms, documentation, defaults)
+            each_failed(
+                self._describe_on(node_id, wanted, synonyms, documentation, defaults),
+                wanted,
+                is_only=len(by_node) == 1,
+            )
             for node_id, wanted in by_node.items()
         ]
-        found: dict[Resource, tuple[ConfigEntry, ...] | RequestFailedError] = {}
-        for part in await self.router.gather(jobs):
-            found |= part
-        return found
+        return merged(await self.router.gather(jobs))
 
     async def _describe_on(
         self,
@@ -192,13 +204,14 @@ class ConfigCalls(Calls):
             of_active = direct and resource.type != ResourceType.BROKER_LOGGER
             by_node.setdefault(None if of_active else resource.node_id, []).append(resource)
         jobs = [
-            self._alter_on(node_id, {each: changes[each] for each in resources}, validate_only)
+            each_failed(
+                self._alter_on(node_id, {each: changes[each] for each in resources}, validate_only),
+                resources,
+                is_only=len(by_node) == 1,
+            )
             for node_id, resources in by_node.items()
         ]
-        found: dict[Resource, RequestFailedError | None] = {}
-        for part in await self.router.gather(jobs):
-            found |= part
-        return found
+        return merged(await self.router.gather(jobs))
 
     async def _alter_on(
         self,
@@ -212,24 +225,24 @@ class ConfigCalls(Calls):
         )
 
         cls = IncrementalAlterConfigsRequest.AlterConfigsResource
-        request = IncrementalAlterConfigsRequest(
-            resources=[
-                cls(
-                    resource_type=resource.type,
-                    resource_name=resource.name,
-                    configs=[
-                        cls.AlterableConfig(
-                            name=each.name, config_operation=each.operation, value=each.value
-                        )
-                        for each in wanted
-                    ],
-                )
-                for resource, wanted in changes.items()
-            ],
-            validate_only=validate_only,
-        )
 
-        async def send() -> dict[Resource, RequestFailedError | None]:
+        async def send(part: Sequence[Resource]) -> dict[Resource, RequestFailedError | None]:
+            request = IncrementalAlterConfigsRequest(
+                resources=[
+                    cls(
+                        resource_type=resource.type,
+                        resource_name=resource.name,
+                        configs=[
+                            cls.AlterableConfig(
+                                name=each.name, config_operation=each.operation, value=each.value
+                            )
+                            for each in changes[resource]
+                        ],
+                    )
+                    for resource in part
+                ],
+                validate_only=validate_only,
+            )
             node = await self._node(node_id)
             answer = await self.router.ask(node, request, IncrementalAlterConfigsResponse)
             return {
@@ -239,7 +252,15 @@ class ConfigCalls(Calls):
                 for each in answer.responses
             }
 
-        return await self.router.retry(send)
+        parts = parts_of(
+            changes,
+            lambda resource: (
+                text_bytes(resource.name)
+                + sum(text_bytes(each.name, each.value) for each in changes[resource])
+            ),
+            lambda resource: max(len(changes[resource]), 1),
+        )
+        return merged(await in_parts(self.router, parts, send))
 
     async def _node(self, node_id: int | None) -> Connection:
         router = self.router
@@ -258,7 +279,7 @@ class ConfigCalls(Calls):
         only_metrics = types == (ResourceType.CLIENT_METRICS,)
 
         async def ask() -> tuple[Resource, ...]:
-            node = await self.router.active()
+            node = await self.router.active_to_read()
             with_types = not only_metrics or node.supports(74, 1)
             request = ListConfigResourcesRequest(
                 resource_types=list(map(int, types)) if with_types else []

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 
+from quorate.client.admin.parts import in_parts, merged, parts_of, text_bytes
 from quorate.client.admin.reassignments import PartitionName, by_topic
 from quorate.client.admin.routing import Calls, item_failure
 from quorate.client.results import RequestFailedError, check
@@ -30,20 +31,22 @@ class ElectionCalls(Calls):
         """
         from quorate.wire.messages.partitions import ElectLeadersRequest, ElectLeadersResponse
 
-        topics = None
-        if partitions is not None:
-            topics = [
-                ElectLeadersRequest.TopicPartitions(topic=topic, partitions=indexes)
-                for topic, indexes in by_topic(partitions).items()
-            ]
-        request = ElectLeadersRequest(
-            election_type=kind,
-            topic_partitions=topics,
-            timeout_ms=self.router.config.request_timeout_ms,
-        )
         lowest = 0 if kind is ElectionType.PREFERRED else 1
 
-        async def send() -> Mapping[PartitionName, RequestFailedError | None]:
+        async def send(
+            part: Sequence[PartitionName] | None,
+        ) -> dict[PartitionName, RequestFailedError | None]:
+            topics = None
+            if part is not None:
+                topics = [
+                    ElectLeadersRequest.TopicPartitions(topic=topic, partitions=indexes)
+                    for topic, indexes in by_topic(part).items()
+                ]
+            request = ElectLeadersRequest(
+                election_type=kind,
+                topic_partitions=topics,
+                timeout_ms=self.router.config.request_timeout_ms,
+            )
             answer = await self.router.ask_active(request, ElectLeadersResponse, lowest)
             check(answer.error_code, None)
             return {
@@ -54,4 +57,7 @@ class ElectionCalls(Calls):
                 for each in topic.partition_result
             }
 
-        return await self.router.retry(send)
+        if partitions is None:
+            return await self.router.retry(lambda: send(None))
+        parts = parts_of(partitions, lambda each: text_bytes(each.topic))
+        return merged(await in_parts(self.router, parts, send))

@@ -18,10 +18,16 @@ T = TypeVar("T")
 class Io(Protocol):
     """Runs what blocks."""
 
-    async def run(self, connection: Connection | None, work: Callable[[], T]) -> T:
+    async def run(
+        self,
+        connection: Connection | None,
+        work: Callable[[], T],
+        abort: Callable[[], None] = lambda: None,
+    ) -> T:
         """Run `work` and return its result.
 
-        One piece of work at a time uses a connection. Cancelled work leaves its connection broken.
+        One piece of work at a time uses a connection. Cancelled work leaves its connection broken;
+        without one, `abort` ends the work.
         """
 
     async def pause(self, seconds: float) -> None: ...
@@ -33,7 +39,12 @@ class Io(Protocol):
 class BlockingIo:
     """Runs everything at once in the caller's thread."""
 
-    async def run(self, connection: Connection | None, work: Callable[[], T]) -> T:
+    async def run(
+        self,
+        connection: Connection | None,
+        work: Callable[[], T],
+        abort: Callable[[], None] = lambda: None,
+    ) -> T:
         return work()
 
     async def pause(self, seconds: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from quorate.client.admin.parts import each_failed
 from quorate.client.admin.reassignments import PartitionName, by_topic
 from quorate.client.admin.routing import Calls
 from quorate.client.results import RequestFailedError, check, failure_of
@@ -89,7 +90,15 @@ class LogDirCalls(Calls):
         self.router.refuse_controllers("AlterReplicaLogDirs")
         ids = sorted({replica.broker_id for replica in moves})
         found: dict[TopicPartitionReplica, RequestFailedError | None] = {}
-        for part in await self.router.gather([self._move_on(each, moves) for each in ids]):
+        jobs = [
+            each_failed(
+                self._move_on(broker_id, moves),
+                [each for each in moves if each.broker_id == broker_id],
+                is_only=len(ids) == 1,
+            )
+            for broker_id in ids
+        ]
+        for part in await self.router.gather(jobs):
             found |= part
         return found
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from quorate.base.errors import ErrorCode
+from quorate.client.admin.parts import in_parts, merged, parts_of, text_bytes
 from quorate.client.admin.routing import Calls, item_failure
 from quorate.client.connection import UnsupportedVersionError
 from quorate.client.results import RequestFailedError, check
@@ -69,34 +70,36 @@ class ReassignmentCalls(Calls):
         )
 
         cls = AlterPartitionReassignmentsRequest.ReassignableTopic
-        topics = []
-        for topic, indexes in by_topic(targets).items():
-            partitions = []
-            for index in indexes:
-                replicas = targets[PartitionName(topic, index)]
-                partitions.append(
-                    cls.ReassignablePartition(
-                        partition_index=index,
-                        replicas=None if replicas is None else list(replicas),
-                    )
-                )
-            topics.append(cls(name=topic, partitions=partitions))
-        request = AlterPartitionReassignmentsRequest(
-            timeout_ms=self.router.config.request_timeout_ms,
-            allow_replication_factor_change=allow_factor_change,
-            topics=topics,
-        )
         lowest = 0 if allow_factor_change else 1
 
-        async def send() -> Mapping[PartitionName, RequestFailedError | None]:
-            router, cls = self.router, AlterPartitionReassignmentsResponse
+        async def send(
+            part: Sequence[PartitionName],
+        ) -> dict[PartitionName, RequestFailedError | None]:
+            topics = []
+            for topic, indexes in by_topic(part).items():
+                partitions = []
+                for index in indexes:
+                    replicas = targets[PartitionName(topic, index)]
+                    partitions.append(
+                        cls.ReassignablePartition(
+                            partition_index=index,
+                            replicas=None if replicas is None else list(replicas),
+                        )
+                    )
+                topics.append(cls(name=topic, partitions=partitions))
+            request = AlterPartitionReassignmentsRequest(
+                timeout_ms=self.router.config.request_timeout_ms,
+                allow_replication_factor_change=allow_factor_change,
+                topics=topics,
+            )
+            router, response = self.router, AlterPartitionReassignmentsResponse
             try:
-                answer = await router.ask_active(request, cls, lowest)
+                answer = await router.ask_active(request, response, lowest)
             except UnsupportedVersionError:
                 if allow_factor_change:
                     raise
                 error = RequestFailedError(ErrorCode.UNSUPPORTED_VERSION, _NO_FACTOR_OPTION)
-                return dict.fromkeys(targets, error)
+                return dict.fromkeys(part, error)
             check(answer.error_code, answer.error_message)
             return {
                 PartitionName(topic.name, each.partition_index): item_failure(
@@ -106,7 +109,10 @@ class ReassignmentCalls(Calls):
                 for each in topic.partitions
             }
 
-        return await self.router.retry(send)
+        parts = parts_of(
+            targets, lambda each: text_bytes(each.topic) + 4 * len(targets[each] or ())
+        )
+        return merged(await in_parts(self.router, parts, send))
 
     async def list_partition_reassignments(
         self, partitions: Iterable[PartitionName] | None = None
@@ -118,15 +124,15 @@ class ReassignmentCalls(Calls):
         )
 
         cls = ListPartitionReassignmentsRequest
-        topics = None
-        if partitions is not None:
-            topics = [
-                cls.ListPartitionReassignmentsTopics(name=topic, partition_indexes=indexes)
-                for topic, indexes in by_topic(partitions).items()
-            ]
-        request = cls(timeout_ms=self.router.config.request_timeout_ms, topics=topics)
 
-        async def ask() -> Mapping[PartitionName, Reassignment]:
+        async def ask(part: Sequence[PartitionName] | None) -> dict[PartitionName, Reassignment]:
+            topics = None
+            if part is not None:
+                topics = [
+                    cls.ListPartitionReassignmentsTopics(name=topic, partition_indexes=indexes)
+                    for topic, indexes in by_topic(part).items()
+                ]
+            request = cls(timeout_ms=self.router.config.request_timeout_ms, topics=topics)
             answer = await self.router.ask_active(request, ListPartitionReassignmentsResponse)
             check(answer.error_code, answer.error_message)
             return {
@@ -139,4 +145,7 @@ class ReassignmentCalls(Calls):
                 for each in topic.partitions
             }
 
-        return await self.router.retry(ask)
+        if partitions is None:
+            return await self.router.retry(lambda: ask(None))
+        parts = parts_of(partitions, lambda each: text_bytes(each.topic))
+        return merged(await in_parts(self.router, parts, ask))

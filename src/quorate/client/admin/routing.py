@@ -14,10 +14,13 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address
+from quorate.client.admin.deadlines import Deadlines
 from quorate.client.admin.io import Io
+from quorate.client.admin.outcomes import READS, note_of
 from quorate.client.connection import (
     ClientError,
     ClientSecurity,
+    ConnectAttempt,
     ConnectError,
     Connection,
     Decode,
@@ -48,6 +51,8 @@ CONTROLLERS: Final = 2
 """Endpoint types of DescribeCluster."""
 SPREAD: Final = 4
 """Connections that share the parts of a large call."""
+READ_AGAIN_S: Final = 1.0
+"""How long a controller is believed to be the active one without asking again, for reads."""
 _METADATA: Final = 3
 _JITTER: Final = 0.2
 M = TypeVar("M", bound=Message)
@@ -101,14 +106,21 @@ class Router:
         io: Io,
         monotonic: Callable[[], float] = time.monotonic,
         on_wait: Callable[[str], None] = lambda reason: None,
+        give_up_at: float | None = None,
     ) -> None:
-        """`on_wait` gets the reason once per call that takes longer than `report_after_ms`."""
+        """`on_wait` gets the reason once per call that takes longer than `report_after_ms`.
+
+        `give_up_at` (monotonic, s) ends all calls; None: each call has its own API timeout.
+        """
         self.config = config
         self._io = io
         self._now = monotonic
+        self.deadlines = Deadlines(monotonic, config.default_api_timeout_ms, give_up_at)
         self._on_wait = on_wait
         self._open: dict[Address, Connection] = {}
         self._controller: Address | None = None
+        self._looked_up_at = float("-inf")
+        """When a node named that controller (monotonic, s)."""
         self._cluster: ClusterDescription | None = None
         self._failed_attempts: dict[Address, int] = {}
         """Attempts per node since the last success; the node with the fewest is next."""
@@ -124,20 +136,28 @@ class Router:
         self, connection: Connection, request: Message, answer: type[M], at_least: int = 0
     ) -> M:
         """Send the request; a connection that fails is not used again."""
-        timeout_ms = self.config.request_timeout_ms
+        timeout_ms = self.deadlines.left_ms(self.config.request_timeout_ms)
         try:
             return await self._io.run(
                 connection, lambda: connection.call(request, answer, timeout_ms, at_least)
             )
         except UnsupportedVersionError:
             raise  # nothing was sent
+        except NoResponseError as error:
+            self._drop(connection)
+            note = note_of(request)
+            if note is None:
+                raise
+            raise type(error)(f"{error}; {note}", note) from None
         except BaseException:
             self._drop(connection)
             raise
 
     async def ask_active(self, request: Message, answer: type[M], at_least: int = 0) -> M:
         """Ask the active controller, or any broker."""
-        return await self.ask(await self.active(), request, answer, at_least)
+        key = type(request).schema.key
+        node = await (self.active_to_read() if key in READS else self.active())
+        return await self.ask(node, request, answer, at_least)
 
     async def ask_spread(
         self, requests: Sequence[Message], answer: type[M], decode: Decode = decode_response
@@ -147,10 +167,10 @@ class Router:
         A node takes one request at a time from a connection, and a broker has a pool of threads for
         them. So up to SPREAD connections share the requests.
         """
-        node = await self.active()
+        node = await self.active_to_read()
         if len(requests) == 1:
             return [await self.ask(node, requests[0], answer)]
-        timeout_ms = self.config.request_timeout_ms
+        timeout_ms = self.deadlines.left_ms(self.config.request_timeout_ms)
         connections: list[Connection] = []
         waiting: deque[tuple[Connection, SentRequest]] = deque()
         found: list[M] = []
@@ -198,10 +218,18 @@ class Router:
 
     # -- retries ------------------------------------------------------------------------------
     async def retry(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Repeat `attempt` while its failure is retriable, until the API timeout."""
-        started = self._now()
+        """Repeat `attempt` while its failure is retriable, until the API timeout.
+
+        A change that an earlier attempt may have made ends with NoResponseError, whatever the last
+        attempt met.
+        """
+        with self.deadlines.one_call() as (started, ends):
+            return await self._retry(attempt, started, ends)
+
+    async def _retry(self, attempt: Callable[[], Awaitable[T]], started: float, ends: float) -> T:
         reported = False
         attempts = 0
+        note = ""
         while True:
             try:
                 found = await attempt()
@@ -216,15 +244,18 @@ class Router:
                     raise
                 failure = error
             self._controller = None
+            note = getattr(failure, "note", "") or note
             # 3. Give up early when nothing accepts connections: Kafka's tools would wait a minute for
             #    a mistyped address.
             backoff_ms = self._backoff_ms(attempts)
             attempts += 1
             elapsed_ms = (self._now() - started) * 1000
-            limit = self.config.default_api_timeout_ms
+            limit = (ends - started) * 1000
             if isinstance(failure, NoReachableNodeError):
                 limit = min(limit, self.config.unreachable_after_ms)
             if elapsed_ms + backoff_ms >= limit:
+                if note and note not in str(failure):
+                    raise NoResponseError(f"{failure}; {note}", note) from failure
                 raise failure
             # 4. Report a long wait once, then back off.
             if not reported and elapsed_ms >= self.config.report_after_ms:
@@ -288,9 +319,11 @@ class Router:
         is_refused = False
         known = [node.address for node in self._cluster.nodes.values()] if self._cluster else ()
         nodes = dict.fromkeys((*self._open, *self.config.bootstrap, *known))
-        for address in sorted(nodes, key=lambda each: self._failed_attempts.get(each, 0)):
+        known_first = sorted(nodes, key=lambda each: self._failed_attempts.get(each, 0))
+        for number, address in enumerate(known_first):
             try:
-                connection = await self._connect(address)
+                # A silent node leaves time for the others.
+                connection = await self._connect(address, len(nodes) - number)
                 self._failed_attempts[address] = self._failed_attempts.get(address, 0) + 1
                 return connection
             except (ConnectError, NoResponseError, TlsRefusedError) as error:
@@ -313,6 +346,17 @@ class Router:
                 raise RequestFailedError(ErrorCode.NOT_CONTROLLER, "No controller is active")
             self._controller = cluster.nodes[cluster.controller_id].address
         return await self._connect(self._controller)
+
+    async def active_to_read(self) -> Connection:
+        """Connect as `active` does, to a controller that is still the active one.
+
+        A controller that has lost the leadership answers reads from what it has, and says nothing. So
+        whether it is active is asked again after READ_AGAIN_S; a leader without a majority resigns
+        within the fetch timeout of the quorum.
+        """
+        if self.config.controllers and self._now() - self._looked_up_at >= READ_AGAIN_S:
+            self._controller = None
+        return await self.active()
 
     async def node(self, node_id: int) -> Connection:
         """Connect to a broker or controller, as the bootstrap list is. Raises ClientError."""
@@ -354,13 +398,14 @@ class Router:
             self._cluster = cluster
         if answer.controller_id in nodes and direct:
             self._controller = nodes[answer.controller_id].address
+            self._looked_up_at = self._now()
         return cluster
 
-    async def _connect(self, address: Address) -> Connection:
+    async def _connect(self, address: Address, shares: int = 1) -> Connection:
         found = self._open.get(address)
         if found is not None:
             return found
-        made = await self._made(address)
+        made = await self._made(address, shares)
         if not self.config.controllers and not made.serves(_METADATA):
             made.close()
             raise MismatchedEndpointTypeError(
@@ -373,13 +418,14 @@ class Router:
             made.close()
         return kept
 
-    async def _made(self, address: Address) -> Connection:
+    async def _made(self, address: Address, shares: int = 1) -> Connection:
         config = self.config
+        timeout_ms = self.deadlines.left_ms(config.connect_timeout_ms, shares)
+        attempt = ConnectAttempt()
         return await self._io.run(
             None,
-            lambda: Connection(
-                address, config.client_id, config.connect_timeout_ms, config.security
-            ),
+            lambda: Connection(address, config.client_id, timeout_ms, config.security, attempt),
+            attempt.abort,
         )
 
     def _drop(self, connection: Connection) -> None:

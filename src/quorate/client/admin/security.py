@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from quorate.client.admin.parts import SMALL_BYTES, in_parts, merged, parts_of, text_bytes
 from quorate.client.admin.routing import Calls, item_failure
 from quorate.client.results import RequestFailedError, check, failure_of
 
+if TYPE_CHECKING:
+    from quorate.wire.messages.security import AlterUserScramCredentialsRequest
+
 _SALT_BYTES: Final = 32
+_CREDENTIAL_BYTES: Final = 128
+"""Of a salt and a salted password, at most."""
 
 
 class ScramMechanism(IntEnum):
@@ -91,9 +97,9 @@ class SecurityCalls(Calls):
         )
 
         name = DescribeUserScramCredentialsRequest.UserName
-        request = DescribeUserScramCredentialsRequest(users=[name(name=each) for each in users])
 
-        async def ask() -> Mapping[str, tuple[ScramInfo, ...] | RequestFailedError]:
+        async def ask(part: Sequence[str]) -> dict[str, tuple[ScramInfo, ...] | RequestFailedError]:
+            request = DescribeUserScramCredentialsRequest(users=[name(name=each) for each in part])
             answer = await self.router.ask_active(request, DescribeUserScramCredentialsResponse)
             check(answer.error_code, answer.error_message)
             return {
@@ -102,7 +108,8 @@ class SecurityCalls(Calls):
                 for each in answer.results
             }
 
-        return await self.router.retry(ask)
+        parts = parts_of(users, text_bytes, most_bytes=SMALL_BYTES)
+        return merged(await in_parts(self.router, parts, ask))
 
     async def alter_user_scram_credentials(
         self, changes: Iterable[ScramDeletion | ScramUpsertion]
@@ -114,34 +121,31 @@ class SecurityCalls(Calls):
         )
 
         cls = AlterUserScramCredentialsRequest
-        request = cls()
+        of_user: dict[str, list[ScramDeletion | ScramUpsertion]] = {}
         for change in changes:
-            if isinstance(change, ScramDeletion):
-                request.deletions.append(
-                    cls.ScramCredentialDeletion(name=change.user, mechanism=change.mechanism)
-                )
-                continue
-            salt = secrets.token_bytes(_SALT_BYTES) if change.salt is None else change.salt
-            request.upsertions.append(
-                cls.ScramCredentialUpsertion(
-                    name=change.user,
-                    mechanism=change.mechanism,
-                    iterations=change.iterations,
-                    salt=salt,
-                    salted_password=hashlib.pbkdf2_hmac(
-                        change.mechanism.hash_name, change.password, salt, change.iterations
-                    ),
-                )
-            )
+            of_user.setdefault(change.user, []).append(change)
 
-        async def send() -> Mapping[str, RequestFailedError | None]:
+        async def send(part: Sequence[str]) -> dict[str, RequestFailedError | None]:
+            request = cls()
+            for change in (each for user in part for each in of_user[user]):
+                if isinstance(change, ScramDeletion):
+                    request.deletions.append(
+                        cls.ScramCredentialDeletion(name=change.user, mechanism=change.mechanism)
+                    )
+                else:
+                    request.upsertions.append(_upsertion(cls.ScramCredentialUpsertion, change))
             answer = await self.router.ask_active(request, AlterUserScramCredentialsResponse)
             return {
                 each.user: item_failure(each.error_code, each.error_message)
                 for each in answer.results
             }
 
-        return await self.router.retry(send)
+        parts = parts_of(
+            of_user,
+            lambda user: len(of_user[user]) * (text_bytes(user) + _CREDENTIAL_BYTES),
+            lambda user: len(of_user[user]),
+        )
+        return merged(await in_parts(self.router, parts, send))
 
     async def create_delegation_token(
         self,
@@ -230,10 +234,13 @@ class SecurityCalls(Calls):
         cls = DescribeDelegationTokenRequest.DescribeDelegationTokenOwner
         wanted = None
         if owners is not None:
-            wanted = [cls(principal_type=each.type, principal_name=each.name) for each in owners]
-        request = DescribeDelegationTokenRequest(owners=wanted)
+            wanted = list(owners)
 
-        async def ask() -> tuple[DelegationTokenInfo, ...]:
+        async def ask(part: Sequence[Principal] | None) -> tuple[DelegationTokenInfo, ...]:
+            named = None
+            if part is not None:
+                named = [cls(principal_type=each.type, principal_name=each.name) for each in part]
+            request = DescribeDelegationTokenRequest(owners=named)
             answer = await self.router.ask_active(request, DescribeDelegationTokenResponse)
             error = failure_of(answer.error_code, None)
             if error is not None:
@@ -254,4 +261,26 @@ class SecurityCalls(Calls):
                 for each in answer.tokens
             )
 
-        return await self.router.retry(ask)
+        if wanted is None:
+            return await self.router.retry(lambda: ask(None))
+        parts = parts_of(
+            wanted, lambda each: text_bytes(each.type, each.name), most_bytes=SMALL_BYTES
+        )
+        found = await in_parts(self.router, parts, ask)
+        # A token whose renewers are asked for in two requests comes twice.
+        return tuple({each.token_id: each for part in found for each in part}.values())
+
+
+def _upsertion(
+    cls: type[AlterUserScramCredentialsRequest.ScramCredentialUpsertion], change: ScramUpsertion
+) -> AlterUserScramCredentialsRequest.ScramCredentialUpsertion:
+    salt = secrets.token_bytes(_SALT_BYTES) if change.salt is None else change.salt
+    return cls(
+        name=change.user,
+        mechanism=change.mechanism,
+        iterations=change.iterations,
+        salt=salt,
+        salted_password=hashlib.pbkdf2_hmac(
+            change.mechanism.hash_name, change.password, salt, change.iterations
+        ),
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quorate.base.ids import Uuid
+from quorate.client.admin.parts import ITEM_BYTES, in_parts, merged, parts_of, text_bytes
 from quorate.client.admin.routing import Calls, item_failure
 from quorate.client.connection import Connection, NoResponseError
 from quorate.client.results import RequestFailedError, failure_of
@@ -22,6 +23,7 @@ PARTITIONS_PER_PAGE: Final = 2000
 """Most partitions of one response to DescribeTopicPartitions, as Kafka's client asks."""
 NAMES_PER_REQUEST: Final = 1000
 """Most topics that one request names: a controller of Quorate takes requests of up to 1 MiB."""
+_DEFAULT_PARTITIONS: Final = 9
 _DESCRIBE_TOPIC_PARTITIONS: Final = 75
 _DELETE_BY_ID: Final = 6
 """The version of DeleteTopics that has topic ids, of Kafka 2.8."""
@@ -103,26 +105,33 @@ class TopicCalls(Calls):
         )
 
     async def describe_topics(
-        self, names: Iterable[str] | None = None, page: int = PARTITIONS_PER_PAGE
+        self,
+        names: Iterable[str] | None = None,
+        page: int = PARTITIONS_PER_PAGE,
+        prefix: str = "",
     ) -> Mapping[str, TopicDescription | RequestFailedError]:
-        """Describe topics by name (None: all); `page` bounds the partitions of one response."""
+        """Describe topics by name (None: all whose names begin with `prefix`).
+
+        `page` bounds the partitions of one response. Controllers are asked through the active one.
+        """
         wanted = None if names is None else sorted(set(names))
         if wanted is not None and not wanted:
             return {}
 
         async def ask() -> Mapping[str, TopicDescription | RequestFailedError]:
-            node = await self.router.any_node()
+            node = await self.router.active_to_read()
+            found: dict[str, TopicDescription | RequestFailedError] = {}
             if node.serves(_DESCRIBE_TOPIC_PARTITIONS) or self.router.config.controllers:
-                found: dict[str, TopicDescription | RequestFailedError] = {}
                 for part in _parts(wanted):
-                    found |= await self._pages(node, part, page)
-                return found
-            return await self._metadata(node, wanted)
+                    found |= await self._pages(node, part, page, prefix)
+            else:
+                found |= await self._metadata(node, wanted)
+            return {name: each for name, each in found.items() if name.startswith(prefix)}
 
         return await self.router.retry(ask)
 
     async def _pages(
-        self, node: Connection, names: list[str] | None, page: int
+        self, node: Connection, names: list[str] | None, page: int, prefix: str
     ) -> Mapping[str, TopicDescription | RequestFailedError]:
         from quorate.wire.messages.topics import (
             DescribeTopicPartitionsRequest,
@@ -132,6 +141,8 @@ class TopicCalls(Calls):
         cls = DescribeTopicPartitionsRequest
         found: dict[str, TopicDescription | RequestFailedError] = {}
         cursor = None
+        if names is None and prefix:
+            cursor = cls.Cursor(topic_name=prefix, partition_index=0)
         while True:
             left = [n for n in names or () if cursor is None or n >= cursor.topic_name]
             request = cls(
@@ -143,7 +154,7 @@ class TopicCalls(Calls):
             for topic in answer.topics:
                 _add_page(found, topic)
             after = answer.next_cursor
-            if after is None:
+            if after is None or (names is None and not _may_begin(after.topic_name, prefix)):
                 return found
             place = after.topic_name, after.partition_index
             if cursor is not None and place <= (cursor.topic_name, cursor.partition_index):
@@ -173,13 +184,14 @@ class TopicCalls(Calls):
         """Create topics; returns when the change is committed."""
         from quorate.wire.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 
-        request = CreateTopicsRequest(
-            topics=[_creatable(CreateTopicsRequest.CreatableTopic, topic) for topic in topics],
-            timeout_ms=self.router.config.request_timeout_ms,
-            validate_only=validate_only,
-        )
-
-        async def send() -> Mapping[str, CreatedTopic | RequestFailedError]:
+        async def send(
+            part: Sequence[TopicCreation],
+        ) -> dict[str, CreatedTopic | RequestFailedError]:
+            request = CreateTopicsRequest(
+                topics=[_creatable(CreateTopicsRequest.CreatableTopic, topic) for topic in part],
+                timeout_ms=self.router.config.request_timeout_ms,
+                validate_only=validate_only,
+            )
             answer = await self.router.ask_active(request, CreateTopicsResponse)
             found: dict[str, CreatedTopic | RequestFailedError] = {}
             for topic in answer.topics:
@@ -189,7 +201,8 @@ class TopicCalls(Calls):
                 )
             return found
 
-        return await self.router.retry(send)
+        parts = parts_of(topics, _creation_bytes, _creation_records)
+        return merged(await in_parts(self.router, parts, send, lambda topic: topic.name))
 
     async def create_partitions(
         self, topics: Mapping[str, NewPartitions], validate_only: bool = False
@@ -198,50 +211,59 @@ class TopicCalls(Calls):
         from quorate.wire.messages.topics import CreatePartitionsRequest, CreatePartitionsResponse
 
         cls = CreatePartitionsRequest.CreatePartitionsTopic
-        request = CreatePartitionsRequest(
-            topics=[
-                cls(
-                    name=name,
-                    count=new.total,
-                    assignments=None
-                    if new.assignments is None
-                    else [
-                        cls.CreatePartitionsAssignment(broker_ids=list(brokers))
-                        for brokers in new.assignments
-                    ],
-                )
-                for name, new in topics.items()
-            ],
-            timeout_ms=self.router.config.request_timeout_ms,
-            validate_only=validate_only,
-        )
 
-        async def send() -> Outcome:
+        async def send(part: Sequence[str]) -> dict[str, RequestFailedError | None]:
+            request = CreatePartitionsRequest(
+                topics=[
+                    cls(
+                        name=name,
+                        count=topics[name].total,
+                        assignments=None
+                        if (assigned := topics[name].assignments) is None
+                        else [
+                            cls.CreatePartitionsAssignment(broker_ids=list(brokers))
+                            for brokers in assigned
+                        ],
+                    )
+                    for name in part
+                ],
+                timeout_ms=self.router.config.request_timeout_ms,
+                validate_only=validate_only,
+            )
             answer = await self.router.ask_active(request, CreatePartitionsResponse)
             return {
                 each.name: item_failure(each.error_code, each.error_message)
                 for each in answer.results
             }
 
-        return await self.router.retry(send)
+        parts = parts_of(
+            topics,
+            lambda name: text_bytes(name) + _assignment_bytes(topics[name].assignments or ()),
+            lambda name: max(topics[name].total, 1),
+        )
+        return merged(await in_parts(self.router, parts, send))
 
     async def delete_topics(self, names: Iterable[str]) -> Outcome:
         """Delete topics by name; returns when the change is committed."""
         from quorate.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 
-        request = DeleteTopicsRequest(
-            topics=[DeleteTopicsRequest.DeleteTopicState(name=name) for name in names],
-            timeout_ms=self.router.config.request_timeout_ms,
-        )
-
-        async def send() -> Outcome:
+        async def send(part: Sequence[str]) -> dict[str, RequestFailedError | None]:
+            request = DeleteTopicsRequest(
+                topics=[DeleteTopicsRequest.DeleteTopicState(name=name) for name in part],
+                timeout_ms=self.router.config.request_timeout_ms,
+            )
             answer = await self.router.ask_active(request, DeleteTopicsResponse, _DELETE_BY_ID)
             return {
                 each.name or "": item_failure(each.error_code, each.error_message)
                 for each in answer.responses
             }
 
-        return await self.router.retry(send)
+        return merged(await in_parts(self.router, parts_of(names, text_bytes), send))
+
+
+def _may_begin(name: str, prefix: str) -> bool:
+    """Whether this name, or a later one, begins with the prefix."""
+    return name[: len(prefix)] <= prefix
 
 
 def _parts(names: list[str] | None) -> Iterator[list[str] | None]:
@@ -307,6 +329,21 @@ def _described(
 ) -> TopicDescription:
     ordered = tuple(sorted(partitions, key=lambda each: each.index))
     return TopicDescription(name, topic_id, is_internal, ordered)
+
+
+def _assignment_bytes(assignments: Iterable[Sequence[int]]) -> int:
+    return sum(ITEM_BYTES + 4 * len(brokers) for brokers in assignments)
+
+
+def _creation_bytes(topic: TopicCreation) -> int:
+    configs = sum(text_bytes(name, value) for name, value in topic.configs.items())
+    return text_bytes(topic.name) + configs + _assignment_bytes(topic.assignments.values())
+
+
+def _creation_records(topic: TopicCreation) -> int:
+    """The records of a topic. A default count of partitions is taken for more than most clusters have."""
+    partitions = len(topic.assignments) or topic.partitions
+    return 1 + len(topic.configs) + (_DEFAULT_PARTITIONS if partitions < 0 else partitions)
 
 
 def _creatable(

@@ -1,0 +1,42 @@
+"""When a call gives up: one time for all its attempts, addresses and steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+_ENDS: Final[ContextVar[float | None]] = ContextVar("ends", default=None)
+"""When the call that runs gives up (monotonic, s)."""
+
+
+class Deadlines:
+    """The API timeout of each call, and the end of a whole command."""
+
+    def __init__(
+        self, now: Callable[[], float], api_timeout_ms: int, give_up_at: float | None
+    ) -> None:
+        """`give_up_at` (monotonic, s) ends all calls; None: each call has its own API timeout."""
+        self._now = now
+        self._api_timeout_s = api_timeout_ms / 1000
+        self._give_up_at = give_up_at
+
+    @contextmanager
+    def one_call(self) -> Iterator[tuple[float, float]]:
+        """Share one API timeout; gives its begin and its end (monotonic, s)."""
+        started = self._now()
+        limits = (started + self._api_timeout_s, _ENDS.get(), self._give_up_at)
+        ends = min(each for each in limits if each is not None)
+        token = _ENDS.set(ends)
+        try:
+            yield started, ends
+        finally:
+            _ENDS.reset(token)
+
+    def left_ms(self, most_ms: int, shares: int = 1) -> int:
+        """Return the time for the next step: up to a share of what the call has left."""
+        ends = _ENDS.get()
+        if ends is None:
+            return most_ms
+        return max(min(most_ms, int((ends - self._now()) * 1000 / shares)), 1)
