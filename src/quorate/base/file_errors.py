@@ -22,3 +22,8 @@ def is_file_name(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return "\0" not in text
+
+
+def shown(name: str) -> str:
+    """The name for a message: what no file name may have is escaped, so that it can be printed."""
+    return name if is_file_name(name) else name.encode("unicode_escape").decode()

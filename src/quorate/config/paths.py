@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quorate.base.file_errors import is_file_name
+from quorate.base.file_errors import is_file_name, shown
 from quorate.base.file_url import path_of
 from quorate.config.monitoring_settings import AUTHORIZER_LOG_DIR, CREDENTIALS_FILE
 from quorate.config.settings import Settings
@@ -25,5 +25,4 @@ def check_paths(settings: Settings) -> None:
     for key, value in settings.values.items():
         names_files = any(key == name or key.endswith(f".{name}") for name in PATH_KEYS)
         if names_files and not is_file_name(path_of(value) or value):
-            shown = value.encode("unicode_escape").decode()
-            settings.invalid(key, shown, "No file has such a name")
+            settings.invalid(key, shown(value), "No file has such a name")

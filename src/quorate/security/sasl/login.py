@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from quorate.base.file_errors import why
+from quorate.base.file_errors import shown, why
 from quorate.base.file_url import path_of
 from quorate.security.jaas import JaasError, JaasText, LoginModule, parse_jaas
 from quorate.security.sasl.client import SaslClient
@@ -78,4 +78,4 @@ def _read_token(path: Path) -> str:
     try:
         return path.read_text("utf-8").strip()
     except (OSError, ValueError) as error:
-        raise SaslError(f"cannot read the token of OAUTHBEARER in {path}: {why(error)}") from None
+        raise SaslError(f"cannot read the token of OAUTHBEARER in {shown(path)}: {why(error)}") from None

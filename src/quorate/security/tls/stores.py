@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from quorate.base.errors import QuorateError
-from quorate.base.file_errors import why
+from quorate.base.file_errors import shown, why
 from quorate.security.tls.der import DerError, elements
 
 _JKS: Final = b"\xfe\xed\xfe\xed"
@@ -136,7 +136,7 @@ def _read(place: str, path: str, password: str | None, key_password: str | None)
     try:
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
-        raise StoreError(place, f"cannot read {path}: {why(error)}") from None
+        raise StoreError(place, f"cannot read {shown(path)}: {why(error)}") from None
     shown = f"{place} ({path})"
     if data.startswith(_JKS):
         return _jks(shown, data, password, key_password or password)
