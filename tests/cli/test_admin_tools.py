@@ -189,7 +189,14 @@ def test_elections_that_failed_are_named(tool, node):
     [
         ('{"partitions": [\n {"topic": "a"', "line 2, column 15: not valid JSON"),
         ("[]", 'missing "partitions" field'),
-        ('{"partitions": [{"topic": "a", "partition": "0"}]}', r"partitions\[0\] must be"),
+        ('{"partitions": [{"topic": "a"}]}', r"partitions\[0\] must be"),
+        *(
+            (
+                f'{{"partitions": [{{"topic": "a", "partition": {value}}}]}}',
+                rf'partitions\[0\]: "partition": Expected `Integer` value, received {value}',
+            )
+            for value in ("true", '"0"', "0.5", "99999999999")
+        ),
         (
             '{"partitions": [{"topic": "a", "partition": 0}, {"topic": "a", "partition": 0}]}',
             r"duplicate partitions: \[a-0\]",

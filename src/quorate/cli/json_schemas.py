@@ -183,7 +183,7 @@ _COMMANDS: Final[Mapping[str, Mapping[str, Schema]]] = {
     },
     "reassign-partitions": {
         "generate": object_of(current=_PLAN, proposed=_PLAN),
-        "execute": object_of(before=_PLAN, started=_MOVING),
+        "execute": object_of(before=_PLAN, plan=_PLAN, started=_MOVING),
         "verify": object_of(
             partitions=list_of(
                 object_of(**_PARTITION, currentReplicas=_IDS, targetReplicas=_IDS, done=FLAG)

@@ -10,6 +10,7 @@ import click
 from quorate.cli.flat_options import FlatToolError, print_json
 from quorate.cli.options import (
     CONTEXT,
+    INT32,
     OrderedGroup,
     bootstrap_options,
     json_option,
@@ -80,7 +81,7 @@ def cluster_id(**options: Any) -> None:
 
 
 @cluster.command("unregister", context_settings=CONTEXT)
-@click.option("--id", "-i", "node_id", type=int, required=True, help="The broker's id.")
+@click.option("--id", "-i", "node_id", type=INT32, required=True, help="The broker's id.")
 @_connected
 def unregister(node_id: int, **options: Any) -> None:
     """Remove the registration of a broker that is gone for good."""
@@ -89,7 +90,7 @@ def unregister(node_id: int, **options: Any) -> None:
 
 
 @cluster.command("unregister-controller", context_settings=CONTEXT)
-@click.option("--id", "-i", "node_id", type=int, required=True, help="The controller's id.")
+@click.option("--id", "-i", "node_id", type=INT32, required=True, help="The controller's id.")
 @_connected
 def unregister_controller(node_id: int, **options: Any) -> None:
     """Remove the registration of a controller that is gone for good."""

@@ -17,6 +17,7 @@ from quorate.cli.flat_options import (
     refuse_with,
     require,
 )
+from quorate.cli.options import INT32
 from quorate.cli.topic_filter import matching
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ quorate topics --bootstrap-server localhost:9092 --describe --under-replicated-p
     help="A config of the new topic. May be repeated.",
 )
 @click.option("--delete-config", multiple=True, metavar="NAME", help="No longer supported.")
-@click.option("--partitions", type=int, metavar="COUNT", help="Partitions of the topic.")
+@click.option("--partitions", type=INT32, metavar="COUNT", help="Partitions of the topic.")
 @click.option("--replication-factor", type=int, metavar="COUNT", help="Replicas of a partition.")
 @click.option(
     "--replica-assignment",
