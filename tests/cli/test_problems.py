@@ -57,7 +57,7 @@ def test_a_fenced_broker_one_that_is_silent_and_a_ghost(found):
     assert rows["broker 12"]["runbook"] == "Fenced broker"
     assert "quorate cluster unregister --bootstrap-server" in rows["broker 13"]["remedy"]
     assert rows["broker 14"]["what"].startswith(
-        "it does not fetch from the quorum (last seen: 600.0"
+        "it is fenced, and does not fetch from the quorum (last seen: 600.0"
     )
 
 

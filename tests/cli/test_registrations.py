@@ -129,8 +129,8 @@ LONG = 600_000
 def test_controllers(listed):
     """Only one that is silent for long, or that a new leader has not seen and nobody answers for, is gone."""
     voters = {1: NOW, 2: NOW - 300, 3: NOW - 60_000, 7: NOW - LONG, 8: -1, 9: -1}
-    observers = {4: NOW - 10_000, 5: NOW - 10_001, 10: NOW - LONG}
-    text, found = listed("controller", range(1, 12), voters, observers, dead=(3, 5, 6, 9))
+    observers = {4: NOW - 10_000, 5: NOW - 10_001, 10: NOW - LONG, 12: NOW - 10_001}
+    text, found = listed("controller", range(1, 13), voters, observers, dead=(3, 6, 9, 12))
     remove = "quorate metadata-quorum WHERE remove-controller -i {} -d AAAAAAAAAAAAAAAAAAAAZg"
     unregister = "quorate cluster unregister-controller WHERE --id {}"
     assert found == {
@@ -145,6 +145,7 @@ def test_controllers(listed):
         9: ("silent", remove.format(9)),
         10: ("ghost", unregister.format(10)),
         11: ("silent", None),
+        12: ("ghost", unregister.format(12)),
     }
     lines = [line.split() for line in text.splitlines()]
     assert lines[0] == ["ID", "KIND", "ADDRESS", "STATE", "LAST", "SEEN", "REMOVE", "WITH"]

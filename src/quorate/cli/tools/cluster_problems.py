@@ -270,10 +270,11 @@ def _registered(
                 "Ghost registration",
             )
         elif row.state == "silent" and (row.kind == "broker" or row.id not in voters):
+            fenced = "is fenced, and " if row.kind == "broker" else ""
             yield Problem(
                 name,
-                f"it does not fetch from the quorum (last seen: {row.last_seen}); it is registered at "
-                f"{row.host}:{row.port}",
+                f"it {fenced}does not fetch from the quorum (last seen: {row.last_seen}); it is "
+                f"registered at {row.host}:{row.port}",
                 "start it, or wake its process; a broker that is lost for ever may be unregistered once "
                 "its replicas are reassigned",
                 "QuorateFencedBrokers" if row.kind == "broker" else "Ghost registration",

@@ -74,14 +74,19 @@ class _View:
     def is_live(self, row: ReplicaStatus | None) -> bool:
         return row is not None and is_live(self.quorum, row, self.silent_after_ms)
 
-    def is_gone(self, row: ReplicaStatus | None, address: Address) -> bool:
-        """Whether a silent node will hardly come back.
+    def is_gone(
+        self, row: ReplicaStatus | None, address: Address, *, restart_ms: int = GONE_AFTER_MS
+    ) -> bool:
+        """Whether a silent node will hardly come back. A restart may take `restart_ms`.
 
-        A new leader has not seen the Fetch of a node that was paused before: then the address is tried.
+        A paused process still accepts connections, so the address is tried: also where a new leader has
+        not seen the Fetch of the node at all.
         """
         _, silent_ms = _seen(self.quorum, row)
-        if silent_ms >= 0:
-            return silent_ms >= GONE_AFTER_MS
+        if silent_ms >= GONE_AFTER_MS:
+            return True
+        if 0 <= silent_ms < restart_ms:
+            return False
         return not probe(self.admin, address).is_alive
 
 
@@ -180,14 +185,13 @@ def _controllers(cluster: ClusterDescription, view: _View, first: str) -> list[R
         state, remedy = "voter" if node_id in voters else "observer", None
         if not view.is_live(last):
             state = "silent"
-            if view.is_gone(last, node.address):
-                if node_id in voters:
+            if node_id in voters:
+                if view.is_gone(last, node.address):
                     remedy = removal(voters[node_id].key, view.words)
-                else:
-                    state = "ghost"
-                    remedy = (
-                        f"{first}quorate cluster unregister-controller {view.words} --id {node_id}"
-                    )
+            elif view.is_gone(last, node.address, restart_ms=0):
+                # It has no vote and no records of its own, and registers again when it starts.
+                state = "ghost"
+                remedy = f"{first}quorate cluster unregister-controller {view.words} --id {node_id}"
         seen = _seen(view.quorum, last)
         rows.append(
             RegisteredNode(node_id, "controller", *node.address, state, seen[0], remedy, seen[1])

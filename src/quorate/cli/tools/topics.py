@@ -10,8 +10,10 @@ import click
 from quorate.base.errors import QuorateError
 from quorate.cli.flat_options import (
     FlatToolError,
+    JsonFileError,
     flat_command,
     given_options,
+    json_int,
     open_tool,
     print_json,
     refuse_with,
@@ -353,8 +355,8 @@ def parse_assignment(text: str) -> list[list[int]]:
     found: list[list[int]] = []
     for index, entry in enumerate(text.split(",") if text else ()):
         try:
-            brokers = [int(each) for each in entry.split(":")]
-        except ValueError:
+            brokers = [json_int(int(each), entry) for each in entry.split(":")]
+        except (ValueError, JsonFileError):
             raise TopicToolError(
                 f"--replica-assignment: '{entry}' of partition {index} must be broker ids, 1:2:3"
             ) from None
