@@ -17,7 +17,7 @@ from quorate.cli.tools.reassign_files import (
     document_text,
     plan_document,
 )
-from quorate.cli.tools.reassign_ledger import Ledger
+from quorate.cli.tools.reassign_steps import Steps
 from quorate.cli.tools.reassign_throttles import (
     DIRECTORY_RATE,
     FOLLOWER_RATE,
@@ -79,7 +79,7 @@ def execute(admin: Admin, plan: ReassignmentPlan, options: Mapping[str, Any]) ->
             f"\nProposed partition reassignment configuration\n\n{document_text(proposed)}\n\n{_SAVE}\n"
         )
     throttles = _throttles(plan, current, replicas, options)
-    ledger = Ledger(
+    steps = Steps(
         (
             *(step for changes, _ in throttles for step in change_steps("throttle", changes)),
             *(f"reassignment of {partition}" for partition in sorted(targets)),
@@ -87,19 +87,19 @@ def execute(admin: Admin, plan: ReassignmentPlan, options: Mapping[str, Any]) ->
         ),
         f"The plan: {document_text(proposed)}" if is_own and quiet else None,
     )
-    with ledger.told():
-        _throttle(admin, throttles, ledger, quiet=quiet)
+    with steps.reported():
+        _throttle(admin, throttles, steps, quiet=quiet)
         outcome = admin.alter_partition_reassignments(
             targets, allow_factor_change=not options["disallow_replication_factor_change"]
         )
-        _check_begun(outcome, ledger)
+        _check_begun(outcome, steps)
         if not quiet:
             click.echo(
                 f"Successfully started partition reassignment{plural(targets)} for "
                 + ",".join(map(str, sorted(targets)))
             )
         if plan.directories:
-            move_directories(admin, plan.directories, options, ledger)
+            move_directories(admin, plan.directories, options, steps)
     return {
         "before": before,
         "plan": proposed,
@@ -111,13 +111,11 @@ def _json(partition: PartitionName) -> dict[str, Any]:
     return {"topic": partition.topic, "partition": partition.partition}
 
 
-def _check_begun(
-    outcome: Mapping[PartitionName, RequestFailedError | None], ledger: Ledger
-) -> None:
-    """Raise FlatToolError that lists what was refused; the ledger gets what has begun."""
+def _check_begun(outcome: Mapping[PartitionName, RequestFailedError | None], steps: Steps) -> None:
+    """Raise FlatToolError that lists what was refused; `steps` gets what has begun."""
     errors = {each: error for each, error in outcome.items() if error is not None}
     for each in sorted(outcome.keys() - errors.keys()):
-        ledger.done(f"reassignment of {each}")
+        steps.done(f"reassignment of {each}")
     if errors:
         lines = ["Error reassigning partition(s):"]
         lines += [f"{each}: {errors[each].reason}" for each in sorted(errors)]
@@ -211,12 +209,12 @@ def _throttles(
 
 
 def _throttle(
-    admin: Admin, throttles: Sequence[tuple[Changes, str]], ledger: Ledger, *, quiet: bool
+    admin: Admin, throttles: Sequence[tuple[Changes, str]], steps: Steps, *, quiet: bool
 ) -> None:
     if throttles:
         click.echo(_VERIFY, err=quiet)
     for changes, text in throttles:
-        apply_configs(admin, changes, ledger, "throttle")
+        apply_configs(admin, changes, steps, "throttle")
         if not quiet:
             click.echo(text)
 
@@ -226,7 +224,7 @@ def move_directories(
     admin: Admin,
     moves: Mapping[TopicPartitionReplica, str],
     options: Mapping[str, Any],
-    ledger: Ledger,
+    steps: Steps,
 ) -> None:
     """Move replicas to directories; retries while a replica is not on its broker yet.
 
@@ -238,7 +236,7 @@ def move_directories(
         for replica, error in admin.alter_replica_log_dirs(pending).items():
             if error is None:
                 path = pending.pop(replica)
-                ledger.done(directory_step(replica))
+                steps.done(directory_step(replica))
                 if not options["as_json"]:
                     click.echo(
                         f"Successfully started moving log directory to {path} for replica "
@@ -259,7 +257,7 @@ def move_directories(
 
 
 def directory_step(replica: TopicPartitionReplica) -> str:
-    """How a ledger names the move of a replica to another directory."""
+    """How `Steps` names the move of a replica to another directory."""
     return f"directory move of {replica_text(replica)}"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quorate.cli.flat_options import FlatToolError
-from quorate.cli.tools.reassign_ledger import Ledger
+from quorate.cli.tools.reassign_steps import Steps
 from quorate.client.admin.configs import AlterConfigOp, OpType, Resource, ResourceType
 from quorate.client.admin.reassignments import PartitionName, Reassignment
 from quorate.client.connection import ClientError, NoResponseError
@@ -79,13 +79,13 @@ def broker_rates(brokers: Iterable[int], names: Sequence[str], rate: int) -> Cha
 
 
 def change_steps(what: str, changes: Changes) -> Iterator[str]:
-    """How a ledger names the changes: `throttle of broker 11`."""
+    """How `Steps` names the changes: `throttle of broker 11`."""
     for each in changes:
         yield f"{what} of {each.type.name.lower()} {each.name}"
 
 
-def apply_configs(admin: Admin, changes: Changes, ledger: Ledger, what: str) -> None:
-    """Make the changes, those of topics first; the ledger gets what was made.
+def apply_configs(admin: Admin, changes: Changes, steps: Steps, what: str) -> None:
+    """Make the changes, those of topics first; `steps` gets what was made.
 
     Raises FlatToolError that names what was refused, NoResponseError where the outcome is unknown.
     """
@@ -97,7 +97,7 @@ def apply_configs(admin: Admin, changes: Changes, ledger: Ledger, what: str) -> 
     for group in ([topics], groups[1:]):
         failed: dict[Resource, str] = {}
         for part in filter(None, group):
-            failed |= _apply(admin, part, ledger, what)
+            failed |= _apply(admin, part, steps, what)
         if failed:
             raise FlatToolError(
                 "; ".join(
@@ -107,7 +107,7 @@ def apply_configs(admin: Admin, changes: Changes, ledger: Ledger, what: str) -> 
             )
 
 
-def _apply(admin: Admin, changes: Changes, ledger: Ledger, what: str) -> dict[Resource, str]:
+def _apply(admin: Admin, changes: Changes, steps: Steps, what: str) -> dict[Resource, str]:
     """Make the changes of one request; return the reasons of what failed."""
     try:
         outcome = admin.incremental_alter_configs(changes)
@@ -119,7 +119,7 @@ def _apply(admin: Admin, changes: Changes, ledger: Ledger, what: str) -> dict[Re
         return {each: str(error) for each in changes}
     failed = {each: error.reason for each, error in outcome.items() if error is not None}
     for step in change_steps(what, {each: changes[each] for each in outcome if each not in failed}):
-        ledger.done(step)
+        steps.done(step)
     return failed
 
 

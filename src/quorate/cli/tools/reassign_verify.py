@@ -11,7 +11,7 @@ from quorate.cli.flat_options import FlatToolError
 from quorate.cli.tools.cluster_image import ImageUnreadableError, read_image
 from quorate.cli.tools.reassign_execute import directory_step, move_directories, replica_text
 from quorate.cli.tools.reassign_files import ReassignmentPlan
-from quorate.cli.tools.reassign_ledger import Ledger
+from quorate.cli.tools.reassign_steps import Steps
 from quorate.cli.tools.reassign_throttles import (
     DIRECTORY_RATE,
     FOLLOWER_RATE,
@@ -70,9 +70,9 @@ def verify(admin: Admin, plan: ReassignmentPlan, options: Mapping[str, Any]) -> 
     cleared = not ongoing and not moving and not options["preserve_throttles"]
     if cleared:
         brokers = throttled_brokers(admin, plan, {})
-        ledger = Ledger(clear_steps(brokers, plan))
-        with ledger.told():
-            clear_throttles(admin, plan, brokers, ledger, quiet=quiet)
+        steps = Steps(clear_steps(brokers, plan))
+        with steps.reported():
+            clear_throttles(admin, plan, brokers, steps, quiet=quiet)
     return {
         "partitions": [
             {
@@ -239,14 +239,14 @@ def _clearing(brokers: Sequence[int], plan: ReassignmentPlan) -> tuple[Changes, 
 
 
 def clear_steps(brokers: Sequence[int], plan: ReassignmentPlan) -> list[str]:
-    """How a ledger names what `clear_throttles` does."""
+    """How `Steps` names what `clear_throttles` does."""
     return [
         step for changes in _clearing(brokers, plan) for step in change_steps(_CLEARING, changes)
     ]
 
 
 def clear_throttles(
-    admin: Admin, plan: ReassignmentPlan, brokers: Sequence[int], ledger: Ledger, *, quiet: bool
+    admin: Admin, plan: ReassignmentPlan, brokers: Sequence[int], steps: Steps, *, quiet: bool
 ) -> None:
     """Remove the throttles of these brokers and of the plan's topics (`clearAllThrottles`).
 
@@ -257,13 +257,13 @@ def clear_throttles(
         click.echo(f"Clearing broker-level throttles on broker{plural(brokers)} {_ids(brokers)}")
     failure = None
     try:
-        apply_configs(admin, of_brokers, ledger, _CLEARING)
+        apply_configs(admin, of_brokers, steps, _CLEARING)
     except FlatToolError as error:
         failure = error
     if not quiet:
         topics = plan.topics
         click.echo(f"Clearing topic-level throttles on topic{plural(topics)} {','.join(topics)}")
-    apply_configs(admin, of_topics, ledger, _CLEARING)
+    apply_configs(admin, of_topics, steps, _CLEARING)
     if failure is not None:
         raise failure
 
@@ -284,16 +284,16 @@ def cancel(admin: Admin, plan: ReassignmentPlan, options: Mapping[str, Any]) -> 
     }
     clears = not options["preserve_throttles"]
     brokers = throttled_brokers(admin, plan, found) if clears else []
-    ledger = Ledger(
+    steps = Steps(
         (
             *map(_cancelling, active),
             *map(directory_step, sorted(moves)),
             *(clear_steps(brokers, plan) if clears else ()),
         )
     )
-    with ledger.told():
+    with steps.reported():
         if active:
-            _cancel_moves(admin, active, ledger)
+            _cancel_moves(admin, active, steps)
         if not quiet:
             if active:
                 shown = ",".join(map(str, active))
@@ -303,11 +303,11 @@ def cancel(admin: Admin, plan: ReassignmentPlan, options: Mapping[str, Any]) -> 
             else:
                 click.echo("None of the specified partition reassignments are active.")
         if moves:
-            move_directories(admin, moves, options, ledger)
+            move_directories(admin, moves, options, steps)
         elif not quiet:
             click.echo("None of the specified partition moves are active.", nl=False)
         if clears:
-            clear_throttles(admin, plan, brokers, ledger, quiet=quiet)
+            clear_throttles(admin, plan, brokers, steps, quiet=quiet)
     return {
         "cancelled": [{"topic": each.topic, "partition": each.partition} for each in active],
         "cancelledDirectoryMoves": [
@@ -326,11 +326,11 @@ def _cancelling(partition: PartitionName) -> str:
     return f"cancellation of {partition}"
 
 
-def _cancel_moves(admin: Admin, active: Sequence[PartitionName], ledger: Ledger) -> None:
+def _cancel_moves(admin: Admin, active: Sequence[PartitionName], steps: Steps) -> None:
     outcome = admin.alter_partition_reassignments(dict.fromkeys(active))
     errors = {each: error for each, error in outcome.items() if error is not None}
     for each in sorted(outcome.keys() - errors.keys()):
-        ledger.done(_cancelling(each))
+        steps.done(_cancelling(each))
     if errors:
         lines = [f"Error cancelling partition reassignment{plural(errors)} for:"]
         lines += [f"{each}: {errors[each].reason}" for each in sorted(errors)]

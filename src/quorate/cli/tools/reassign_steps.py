@@ -11,7 +11,7 @@ from quorate.base.errors import QuorateError
 from quorate.client.connection import NoResponseError
 
 
-class Ledger:
+class Steps:
     """Keeps the steps of a command in order. `on_failure` is printed after the two lists."""
 
     def __init__(self, steps: Iterable[str], on_failure: str | None = None) -> None:
@@ -25,8 +25,8 @@ class Ledger:
         self._done.append(step)
 
     @contextmanager
-    def told(self) -> Iterator[None]:
-        """On an error or an interruption, print on stderr what was done and what was not."""
+    def reported(self) -> Iterator[None]:
+        """Print on stderr what was done and what was not, when an error or an interruption ends the body."""
         try:
             yield
         except (QuorateError, KeyboardInterrupt) as error:
