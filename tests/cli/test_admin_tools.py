@@ -189,7 +189,14 @@ def test_elections_that_failed_are_named(tool, node):
     [
         ('{"partitions": [\n {"topic": "a"', "line 2, column 15: not valid JSON"),
         ("[]", 'missing "partitions" field'),
-        ('{"partitions": [{"topic": "a", "partition": "0"}]}', r"partitions\[0\] must be"),
+        ('{"partitions": [{"topic": "a"}]}', r"partitions\[0\] must be"),
+        *(
+            (
+                f'{{"partitions": [{{"topic": "a", "partition": {value}}}]}}',
+                rf'partitions\[0\]: "partition": Expected `Integer` value, received {value}',
+            )
+            for value in ("true", '"0"', "0.5", "99999999999")
+        ),
         (
             '{"partitions": [{"topic": "a", "partition": 0}, {"topic": "a", "partition": 0}]}',
             r"duplicate partitions: \[a-0\]",
@@ -354,3 +361,31 @@ def test_a_cluster_without_the_api_is_no_failure(tool, node):
         "id": 7,
         "unregistered": False,
     }
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("cluster", "unregister", "--id", "99999999999"),
+        ("cluster", "unregister-controller", "--id", "99999999999"),
+        ("features", "describe", "--node-id", "99999999999"),
+        (
+            "leader-election",
+            "--election-type",
+            "preferred",
+            "--topic",
+            "t",
+            "--partition",
+            "9" * 11,
+        ),
+        ("topics", "--create", "--topic", "t", "--partitions", "99999999999"),
+        ("topics", "--create", "--topic", "t", "--replica-assignment", "1:99999999999"),
+    ],
+)
+def test_a_number_beyond_32_bits_is_refused_before_anything_is_sent(quorate, words):
+    with FakeNode({}) as node:
+        where = ("--bootstrap-controller", node.address)
+        at = 1 if words[0] == "features" else len(words)
+        code, out, err = quorate(*words[:at], *where, *words[at:])
+        assert node.requests == []
+    assert code != 0 and "99999999999" in out + err

@@ -4,13 +4,17 @@ import hashlib
 import json
 
 import pytest
+from immutables import Map
 
 from client.fake_node import FakeNode
 from client.test_admin import BROKER, cluster
 from quorate.base.errors import ErrorCode
+from quorate.base.ids import ZERO_UUID
 from quorate.cli.flat_options import FlatToolError
+from quorate.cli.tools import config_of_brokers
 from quorate.cli.tools.config_entities import configs_to_add, configs_to_delete
 from quorate.cli.tools.configs_alter import scram_upsertion
+from quorate.metadata.image import Broker, Cluster, ConfigResource, Image
 from quorate.wire.messages import (
     AlterClientQuotasResponse,
     AlterUserScramCredentialsResponse,
@@ -98,6 +102,28 @@ def test_a_broker_config_past_the_broker_is_warned_of(tool, controller):
     assert (code, json.loads(out)["set"]) == (0, ["a"])
     assert err.startswith("Warning: ")
     assert "the broker does not validate it" in err
+
+
+def test_what_is_set_for_a_broker_is_described_through_controllers(tool, monkeypatch):
+    values = Map({"leader.replication.throttled.rate": "5000", "unknown": "secret"})
+    image = Image(
+        cluster=Cluster(brokers=Map({11: Broker(11, 1, ZERO_UUID)})),
+        configs=Map({ConfigResource(4, "12"): values}),
+    )
+    monkeypatch.setattr(config_of_brokers, "read_image", lambda admin: image)
+    code, out, _ = tool("--describe", "--broker", "12")
+    assert (code, out) == (
+        0,
+        "Dynamic configs for broker 12 are:\n"
+        "  leader.replication.throttled.rate=5000 sensitive=false "
+        "synonyms={DYNAMIC_BROKER_CONFIG:leader.replication.throttled.rate=5000}\n"
+        "  unknown=null sensitive=true synonyms={DYNAMIC_BROKER_CONFIG:unknown=null}\n",
+    )
+    assert tool("--describe", "--broker", "11").out == "Dynamic configs for broker 11 are:\n"
+    unknown = "The broker '13' doesn't exist and doesn't have dynamic config.\n"
+    assert tool("--describe", "--broker", "13").out == unknown
+    code, out, err = tool("--describe", "--broker", "12", "--all")
+    assert (code, "use --bootstrap-server" in out + err) == (1, True)
 
 
 def test_quotas_and_credentials_as_json(tool, controller):

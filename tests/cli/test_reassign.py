@@ -4,14 +4,15 @@ import json
 from typing import Any
 
 import pytest
+from immutables import Map
 
-from client.fake_node import FakeNode
+from client.fake_node import HANG_UP, FakeNode
 from client.test_admin import BROKER, cluster
 from narrow import as_any
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID
 from quorate.cli.flat_options import FlatToolError, JsonFileError
-from quorate.cli.tools.reassign_execute import PartitionMove, proposed_moves, topic_throttles
+from quorate.cli.tools import cluster_image, reassign_verify
 from quorate.cli.tools.reassign_files import (
     ReassignmentPlan,
     check_plan,
@@ -21,17 +22,20 @@ from quorate.cli.tools.reassign_files import (
 )
 from quorate.cli.tools.reassign_progress import progress_line
 from quorate.cli.tools.reassign_proposals import empty_brokers, place_topics
+from quorate.cli.tools.reassign_throttles import PartitionMove, proposed_moves, topic_throttles
 from quorate.cli.tools.reassign_verify import partition_states
 from quorate.client.admin.log_dirs import TopicPartitionReplica
 from quorate.client.admin.reassignments import PartitionName, Reassignment
 from quorate.client.admin.topics import PartitionDescription, TopicDescription
 from quorate.controller.placement import UsableBroker
+from quorate.metadata.image import Broker, Cluster, Image
 from quorate.wire.messages import (
     AlterPartitionReassignmentsResponse,
     AlterReplicaLogDirsResponse,
     DescribeLogDirsResponse,
     DescribeTopicPartitionsResponse,
     IncrementalAlterConfigsResponse,
+    ListConfigResourcesResponse,
     ListPartitionReassignmentsResponse,
 )
 
@@ -85,7 +89,15 @@ def test_a_plan_with_directories(file):
         ({"version": 2}, "Not supported version field value 2"),
         ({"partitions": 7}, '"partitions" must be a list'),
         ({"partitions": [{"topic": "t"}]}, r"partitions\[0\] must have"),
-        (plan(["1"]), r"partitions\[0\] must have"),
+        *(
+            (document, f'"{key}": Expected `Integer` value, received {json.dumps(value)}')
+            for value in (True, "1", 1.5, 99999999999, None)
+            for key, document in (
+                ("replicas", plan([value])),
+                ("version", plan([1]) | {"version": value}),
+                ("partition", {"partitions": [plan([1])["partitions"][0] | {"partition": value}]}),
+            )
+        ),
         (plan([1], log_dirs=[]), "different from size of log dirs list"),
         (plan([1], log_dirs=7), '"log_dirs" of partitions'),
     ],
@@ -240,7 +252,7 @@ def test_half_of_a_plan_is_refused(tool, broker, file):
     path = file(plan([2], [2]))
     code, out, err = tool("--execute", "--reassignment-json-file", path)
     reason = ErrorCode.INVALID_REPLICA_ASSIGNMENT.message
-    assert (code, err) == (1, "Done for the other partitions: t-0\n")
+    assert (code, err) == (1, "Done: reassignment of t-0\nNot done: reassignment of t-1\n")
     assert out.endswith(f"rollback\nError reassigning partition(s):\nt-1: {reason}\n")
     before = json.loads(out.splitlines()[2])
     assert [each["log_dirs"] for each in before["partitions"]] == [["/a"], ["/a"]]
@@ -370,11 +382,174 @@ def test_a_broker_is_emptied_and_waited_for(tool, broker):
     assert [each.replicas for each in request.topics[0].partitions] == [[2], [2]]
     document = json.loads(out)
     assert document["verified"]["partitionsOngoing"] is False
+    moved = {"version": 1, "partitions": plan([2], [2], log_dirs=["any"])["partitions"]}
+    assert document["plan"] == moved
     code, out, _ = tool("--execute", "--from-broker", "2")
     assert (code, out) == (
         1,
         "Error: Nothing is to be reassigned: the replicas are where they shall be\n",
     )
+
+
+def test_a_plan_of_the_tool_is_printed_and_can_be_verified(tool, broker, file):
+    broker.answers["AlterPartitionReassignmentsRequest"] = [alter_answer(0, 0)]
+    code, out, _ = tool("--execute", "--topic", "t", "--broker-list", "2", "--disable-rack-aware")
+    lines = out.splitlines()
+    text = lines[lines.index("Proposed partition reassignment configuration") + 2]
+    assert code == 0 and "Save this to use as the --reassignment-json-file option of" in out
+    assert [each["replicas"] for each in json.loads(text)["partitions"]] == [[2], [2]]
+    assert tool("--verify", "--reassignment-json-file", file(text)).code == 0
+
+
+def test_a_plan_of_the_tool_is_kept_when_it_fails_halfway(tool, broker):
+    broker.answers["AlterPartitionReassignmentsRequest"] = [
+        alter_answer(0, ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+    ]
+    code, _, err = tool("--execute", "--from-broker", "1", "--json")
+    [line] = [line for line in err.splitlines() if line.startswith("The plan: ")]
+    assert code == 1
+    assert len(json.loads(line.removeprefix("The plan: "))["partitions"]) == 2
+
+
+@pytest.mark.parametrize("number", ["99999999999", "-99999999999"])
+def test_an_id_that_no_broker_can_have(tool, broker, number):
+    for words in (("--from-broker", number), ("--topic", "t", "--broker-list", number)):
+        code, out, err = tool("--execute", *words)
+        assert code == 1 and number in out + err and "codec" not in out + err
+    assert broker.asked("AlterPartitionReassignmentsRequest") == []
+
+
+def test_an_unknown_broker_cannot_be_emptied(tool):
+    code, out, _ = tool("--execute", "--from-broker", "99")
+    assert (code, out) == (1, "Error: Unknown broker id 99\n")
+
+
+# -- half-done work ------------------------------------------------------------------------------
+def refused(*names):
+    """Refuses the configs of these resources."""
+
+    def answer(request):
+        altered = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+        return IncrementalAlterConfigsResponse(
+            responses=[
+                altered(
+                    resource_type=each.resource_type,
+                    resource_name=each.resource_name,
+                    error_code=int(ErrorCode.INVALID_CONFIG) if each.resource_name in names else 0,
+                )
+                for each in request.resources
+            ]
+        )
+
+    return answer
+
+
+def test_a_throttle_that_is_refused_lists_what_was_set_and_what_was_not(tool, broker, file):
+    broker.answers["IncrementalAlterConfigsRequest"] = refused("1")
+    words = ("--throttle", "5000", "--reassignment-json-file", file(plan([2])))
+    code, out, err = tool("--execute", *words)
+    assert code == 1
+    assert out.splitlines()[-1].startswith("Error: broker 1: ")
+    assert err.splitlines() == [
+        "Done: throttle of topic t, throttle of broker 2",
+        "Not done: throttle of broker 1, reassignment of t-0",
+    ]
+
+
+def test_a_lost_answer_is_not_called_undone(tool, broker, file, tmp_path):
+    (tmp_path / "c").write_text("default.api.timeout.ms=300\n")
+    broker.answers["AlterPartitionReassignmentsRequest"] = [HANG_UP]
+    words = ("--command-config", tmp_path / "c", "--reassignment-json-file", file(plan([2])))
+    code, _, err = tool("--execute", "--throttle", "5000", *words)
+    assert code == 1
+    assert "Not done, or not known: reassignment of t-0\n" in err
+
+
+def test_a_cancellation_lists_what_was_cancelled(tool, broker, file):
+    moving = ListPartitionReassignmentsResponse.OngoingTopicReassignment
+    parts = [
+        moving.OngoingPartitionReassignment(partition_index=n, replicas=[1, 2], adding_replicas=[2])
+        for n in (0, 1)
+    ]
+    broker.answers |= {
+        "ListPartitionReassignmentsRequest": [
+            ListPartitionReassignmentsResponse(topics=[moving(name="t", partitions=parts)])
+        ],
+        "AlterPartitionReassignmentsRequest": [
+            alter_answer(0, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+        ],
+    }
+    path = file(plan([2], [2]))
+    code, out, err = tool("--cancel", "--reassignment-json-file", path)
+    assert (code, "Error cancelling partition reassignment for:\nt-1: " in out) == (1, True)
+    assert err.splitlines()[0] == "Done: cancellation of t-0"
+    assert err.splitlines()[1].startswith(
+        "Not done: cancellation of t-1, removal of the throttle of broker 1, "
+    )
+    broker.answers["AlterPartitionReassignmentsRequest"] = [alter_answer(0, 0)]
+    broker.answers["IncrementalAlterConfigsRequest"] = refused("1")
+    code, _, err = tool("--cancel", "--reassignment-json-file", path)
+    assert (code, err.splitlines()) == (
+        1,
+        [
+            "Done: cancellation of t-0, cancellation of t-1, removal of the throttle of broker 2, "
+            "removal of the throttle of topic t",
+            "Not done: removal of the throttle of broker 1",
+        ],
+    )
+
+
+# -- through controllers -------------------------------------------------------------------------
+@pytest.fixture
+def through_controllers(quorate, broker, monkeypatch):
+    """The tool through controllers; brokers 11, 12 and 13 are registered."""
+    image = Image(cluster=Cluster(brokers=Map({i: Broker(i, 1, ZERO_UUID) for i in (11, 12, 13)})))
+    for module in (cluster_image, reassign_verify):
+        monkeypatch.setattr(module, "read_image", lambda admin: image)
+    where = ("--bootstrap-controller", broker.address)
+    return lambda *words: quorate("reassign-partitions", *where, *words)
+
+
+def test_an_unknown_broker_is_refused_before_anything_changes(through_controllers, broker, file):
+    path = file(plan([12, 99]))
+    words = ("--execute", "--additional", "--throttle", "3000", "--reassignment-json-file", path)
+    for more in ((), ("--json",)):
+        code, out, err = through_controllers(*words, *more)
+        assert (code, out + err) == (1, "Error: Unknown broker id 99\n")
+    assert broker.asked("IncrementalAlterConfigsRequest") == []
+
+
+@pytest.mark.parametrize("action", ["--cancel", "--verify"])
+def test_the_throttle_of_the_source_is_removed_through_controllers(
+    through_controllers, broker, file, action
+):
+    path = file(plan([12, 13]))
+    assert through_controllers(action, "--reassignment-json-file", path).code == 0
+    changed = {
+        each.resource_name
+        for request in broker.asked("IncrementalAlterConfigsRequest")
+        for each in request.resources
+    }
+    assert changed == {"11", "12", "13", "t"}
+
+
+def test_without_the_log_the_replicas_and_the_configs_name_the_brokers(
+    quorate, broker, file, monkeypatch
+):
+    def refuse(admin):
+        raise cluster_image.ImageUnreadableError("no", is_refused=True)
+
+    monkeypatch.setattr(reassign_verify, "read_image", refuse)
+    found = ListConfigResourcesResponse.ConfigResource
+    broker.answers["ListConfigResourcesRequest"] = [
+        ListConfigResourcesResponse(
+            config_resources=[found(resource_type=4, resource_name=name) for name in ("", "7")]
+        )
+    ]
+    words = ("--cancel", "--reassignment-json-file", file(plan([2])))
+    where = ("--bootstrap-controller", broker.address)
+    out = quorate("reassign-partitions", *where, *words).out
+    assert "Clearing broker-level throttles on brokers 1,2,7\n" in out
 
 
 def test_topics_by_pattern_are_proposed_without_a_file(tool):

@@ -1,23 +1,28 @@
 """`quorate cluster registrations`: the registered nodes that are gone."""
 
 import json
+from dataclasses import replace
 
 import pytest
+from immutables import Map
 
 from client.fake_node import FakeNode
 from client.test_admin import BROKER
 from quorate.base.ids import Uuid
 from quorate.cli.json_schemas import schema_of
+from quorate.cli.tools import cluster_image, cluster_problems
 from quorate.cli.tools.cluster_registrations import STATES
+from quorate.metadata.image import Broker, Cluster, Endpoint, Image, Partition, Topic, Topics
 from quorate.wire.messages import (
     ApiVersionsResponse,
     DescribeClusterResponse,
     DescribeQuorumResponse,
+    DescribeTopicPartitionsResponse,
 )
 
 PARTITION = DescribeQuorumResponse.TopicData.PartitionData
 NOW = 1_000_000
-UPGRADE = "quorate features upgrade --release-version 4.4 && "
+UPGRADE = "quorate features WHERE upgrade --release-version 4.4 && "
 ONE = Uuid(bytes(15) + b"f")
 
 
@@ -39,7 +44,8 @@ def quorum(voters, observers):
     return DescribeQuorumResponse(topics=[topic])
 
 
-def cluster(node, ids, fenced=()):
+def cluster(node, ids, fenced=(), dead=()):
+    """Nodes at the address of the fake; nobody listens at those of `dead`."""
     return DescribeClusterResponse(
         cluster_id="c",
         controller_id=1,
@@ -47,7 +53,7 @@ def cluster(node, ids, fenced=()):
             DescribeClusterResponse.DescribeClusterBroker(
                 broker_id=each,
                 host=node.address.host,
-                port=node.address.port,
+                port=1 if each in dead else node.address.port,
                 is_fenced=each in fenced,
             )
             for each in ids
@@ -55,50 +61,129 @@ def cluster(node, ids, fenced=()):
     )
 
 
+def image_of(brokers=(), fenced=(), partitions=None):
+    """An image with brokers, and with partitions of topic t: index -> (leader, isr, replicas)."""
+    nobody = Broker(0, 1, ONE, (Endpoint("P", "127.0.0.1", 1, 0),))
+    parts = {
+        index: Partition(replicas, (), isr, (), (), leader, 0, 0, 0)
+        for index, (leader, isr, replicas) in (partitions or {}).items()
+    }
+    return Image(
+        cluster=Cluster(
+            brokers=Map({i: replace(nobody, id=i, fenced=i in fenced) for i in brokers})
+        ),
+        topics=Topics(by_id=Map({ONE: Topic(ONE, "t", Map(parts))}), ids=Map({"t": ONE})),
+    )
+
+
 @pytest.fixture
-def listed(quorate):
-    def listed(kind, ids, voters, observers, fenced=()):
-        with FakeNode({"DescribeQuorumRequest": [quorum(voters, observers)]}, BROKER) as node:
-            node.answers["DescribeClusterRequest"] = [cluster(node, ids, fenced)]
+def log(monkeypatch):
+    """Sets what the leader's metadata log is read as: an image, or the error of the reading."""
+    kept = [image_of()]
+
+    def read(admin):
+        if isinstance(kept[0], Exception):
+            raise kept[0]
+        return kept[0]
+
+    for module in (cluster_image, cluster_problems):
+        monkeypatch.setattr(module, "read_image", read)
+    return lambda found: kept.__setitem__(0, found)
+
+
+def partitions_answer(*replicas):
+    topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+    parts = [
+        topic.DescribeTopicPartitionsResponsePartition(
+            partition_index=n, leader_id=ids[0], replica_nodes=ids, isr_nodes=ids
+        )
+        for n, ids in enumerate(replicas)
+    ]
+    return DescribeTopicPartitionsResponse(topics=[topic(name="t", partitions=parts)])
+
+
+@pytest.fixture
+def listed(quorate, log):
+    def listed(kind, ids, voters, observers, fenced=(), dead=(), holders=((1,),)):
+        answers = {
+            "DescribeQuorumRequest": [quorum(voters, observers)],
+            "DescribeTopicPartitionsRequest": [partitions_answer(*holders)],
+        }
+        with FakeNode(answers, BROKER) as node:
+            node.answers["DescribeClusterRequest"] = [cluster(node, ids, fenced, dead)]
             where = (f"--bootstrap-{kind}", node.address)
             text = quorate("cluster", "registrations", *where).out
             found = json.loads(quorate("cluster", "registrations", *where, "--json").out)
-        return text, {row["id"]: (row["state"], row["remedy"]) for row in found}
+        words = f" {' '.join(map(str, where))} "
+        return text, {
+            row["id"]: (row["state"], row["remedy"] and row["remedy"].replace(words, " WHERE "))
+            for row in found
+        }
 
     return listed
 
 
+LONG = 600_000
+
+
 def test_controllers(listed):
-    voters = {1: NOW, 2: NOW - 300, 3: NOW - 60_000}
-    text, found = listed(
-        "controller", [1, 2, 3, 4, 5, 6], voters, {4: NOW - 10_000, 5: NOW - 10_001}
-    )
-    remove = "quorate metadata-quorum remove-controller -i 3 -d AAAAAAAAAAAAAAAAAAAAZg"
+    """Only one that is silent for long, or that a new leader has not seen and nobody answers for, is gone."""
+    voters = {1: NOW, 2: NOW - 300, 3: NOW - 60_000, 7: NOW - LONG, 8: -1, 9: -1}
+    observers = {4: NOW - 10_000, 5: NOW - 10_001, 10: NOW - LONG, 12: NOW - 10_001}
+    text, found = listed("controller", range(1, 13), voters, observers, dead=(3, 6, 9, 12))
+    remove = "quorate metadata-quorum WHERE remove-controller -i {} -d AAAAAAAAAAAAAAAAAAAAZg"
+    unregister = "quorate cluster unregister-controller WHERE --id {}"
     assert found == {
         1: ("voter", None),
         2: ("voter", None),
-        3: ("silent", remove),
+        3: ("silent", None),
         4: ("observer", None),
-        5: ("ghost", "quorate cluster unregister-controller --id 5"),
-        6: ("ghost", "quorate cluster unregister-controller --id 6"),
+        5: ("silent", None),
+        6: ("ghost", unregister.format(6)),
+        7: ("silent", remove.format(7)),
+        8: ("silent", None),
+        9: ("silent", remove.format(9)),
+        10: ("ghost", unregister.format(10)),
+        11: ("silent", None),
+        12: ("ghost", unregister.format(12)),
     }
     lines = [line.split() for line in text.splitlines()]
     assert lines[0] == ["ID", "KIND", "ADDRESS", "STATE", "LAST", "SEEN", "REMOVE", "WITH"]
-    assert lines[4][3:] == ["silent", "60.0", "s", "ago", *remove.split()]
+    assert lines[4][3:] == ["silent", "60.0", "s", "ago"]
     # One that was just removed and stopped counts as live for a while.
     seen = [" ".join(line[4:7]) for line in lines[2:]]
     assert seen[:2] == ["0.0 s ago", "0.3 s ago"] and seen[3:5] == ["10.0 s ago", "10.0 s ago"]
     assert lines[7][4] == "never"
 
 
+def test_brokers_through_controllers(listed, log):
+    """No broker has to be alive. One with replicas is no ghost."""
+    log(image_of((11, 12, 13), fenced=(12, 13), partitions={0: (11, (11,), (11, 12))}))
+    _, found = listed("controller", [1], {1: NOW}, {11: NOW, 12: NOW - LONG, 13: NOW - LONG})
+    assert found == {
+        11: ("active", None),
+        12: ("silent", None),
+        13: ("ghost", "quorate cluster unregister WHERE --id 13"),
+        1: ("voter", None),
+    }
+
+
+def test_a_log_that_may_not_be_read_is_named(quorate, log):
+    log(cluster_image.ImageUnreadableError("it needs ClusterAction on Cluster", is_refused=True))
+    with FakeNode({"DescribeQuorumRequest": [quorum({1: NOW}, {})]}) as node:
+        node.answers["DescribeClusterRequest"] = [cluster(node, [1])]
+        run = quorate("cluster", "registrations", "--bootstrap-controller", node.address)
+    assert run.err == "Brokers are not listed: it needs ClusterAction on Cluster\n"
+
+
 @pytest.mark.parametrize(
     ("level", "first"),
     [(30, UPGRADE), (32, UPGRADE), (33, "")],
 )
-def test_the_way_to_remove_a_controller_works_at_this_metadata_version(quorate, level, first):
+def test_the_way_to_remove_a_controller_works_at_this_metadata_version(quorate, log, level, first):
     feature = ApiVersionsResponse.FinalizedFeatureKey
     with FakeNode({"DescribeQuorumRequest": [quorum({1: NOW}, {})]}) as node:
-        node.answers["DescribeClusterRequest"] = [cluster(node, [1, 5])]
+        node.answers["DescribeClusterRequest"] = [cluster(node, [1, 5], dead=(5,))]
         node.answers["ApiVersionsRequest"] = [
             ApiVersionsResponse(
                 api_keys=[
@@ -115,17 +200,32 @@ def test_the_way_to_remove_a_controller_works_at_this_metadata_version(quorate, 
         ]
         where = ("--bootstrap-controller", node.address)
         _, out, err = quorate("cluster", "registrations", *where, "--json")
-    assert json.loads(out)[1]["remedy"] == f"{first}quorate cluster unregister-controller --id 5"
+    words = f"--bootstrap-controller {node.address}"
+    assert json.loads(out)[1]["remedy"] == (
+        f"{first.replace('WHERE', words)}quorate cluster unregister-controller {words} --id 5"
+    )
     assert ("start a new controller with its id first" in err) == bool(first)
 
 
 def test_brokers(listed):
-    _, found = listed("server", [4, 5, 6, 7], {1: NOW}, {4: NOW, 5: NOW, 6: 5}, fenced=(5, 6, 7))
+    """A broker that is paused, restarts or holds replicas is no ghost."""
+    _, found = listed(
+        "server",
+        range(4, 11),
+        {1: NOW},
+        {4: NOW, 5: NOW, 6: NOW - 12_000, 7: NOW - LONG, 8: NOW - LONG},
+        fenced=range(5, 11),
+        dead=(6, 9),
+        holders=((4, 8),),
+    )
     assert found == {
         4: ("active", None),
         5: ("fenced", None),
-        6: ("ghost", "quorate cluster unregister --id 6"),
-        7: ("ghost", "quorate cluster unregister --id 7"),
+        6: ("silent", None),
+        7: ("ghost", "quorate cluster unregister WHERE --id 7"),
+        8: ("silent", None),
+        9: ("ghost", "quorate cluster unregister WHERE --id 9"),
+        10: ("silent", None),
     }
 
 

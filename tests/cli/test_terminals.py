@@ -18,10 +18,15 @@ from client.fake_node import FakeNode
 from client.test_admin import BROKER
 from formats.filled_records import data_batch
 from narrow import as_any
+from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address
 from quorate.cli import columns, main
 from quorate.cli.quickstart import live_view
-from quorate.wire.messages import DescribeClusterResponse, DescribeDelegationTokenResponse
+from quorate.wire.messages import (
+    DescribeClusterResponse,
+    DescribeDelegationTokenResponse,
+    FetchResponse,
+)
 
 WIDTH = 40
 TOKEN = DescribeDelegationTokenResponse.DescribedDelegationToken
@@ -45,6 +50,7 @@ def node():
     token = TOKEN(**names, token_id="0123456789" * 3, hmac=bytes(range(48)))
     answers = {
         "DescribeQuorumRequest": [USUAL],
+        "FetchRequest": [FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)],
         "DescribeDelegationTokenRequest": [DescribeDelegationTokenResponse(tokens=[token, token])],
     }
     with FakeNode(answers, BROKER) as node:

@@ -1,4 +1,4 @@
-"""Ten faults: logs, metrics and our tools alone name the node, the fault and what to do.
+"""Eleven faults: logs, metrics and our tools alone name the node, the fault and what to do.
 
 The section "Faults" of docs/operations.md says what names each of them; a test injects the fault,
 and looks for each of these texts.
@@ -26,7 +26,7 @@ from quorate.base.ids import Address
 from quorate.broker.lifecycle import BrokerState
 from quorate.cli.json_schemas import schema_of
 from quorate.cli.quickstart.simulated_broker import QuickstartBroker, in_state, run_until, start
-from quorate.cli.tools import cluster_problems
+from quorate.cli.tools import cluster_partitions, cluster_problems
 from quorate.client import Admin
 from quorate.client.admin.reassignments import PartitionName
 from quorate.client.admin.topics import TopicCreation
@@ -326,9 +326,14 @@ def test_a_fenced_broker_and_a_stuck_reassignment(quorum, third):
     heart.start()
     try:
         with Admin.open(bootstrap_controllers=quorum.bootstrap) as admin:
-            admin.create_topics([TopicCreation("orders", assignments={0: [11]})])
-            assert_named("Fenced broker", metrics=lambda: metrics(quorum.leader()))
+            least = {"min.insync.replicas": "2"}
+            admin.create_topics([TopicCreation("orders", assignments={0: [11]}, configs=least)])
             admin.alter_partition_reassignments({PartitionName("orders", 0): [11, 12]})
+            assert_named(
+                "Fenced broker",
+                metrics=lambda: metrics(quorum.leader()),
+                problems=lambda: problems(quorum),
+            )
             assert_named(
                 "Stuck reassignment",
                 problems=lambda: problems(quorum),
@@ -336,6 +341,7 @@ def test_a_fenced_broker_and_a_stuck_reassignment(quorum, third):
                     "reassign-partitions", "--bootstrap-controller", quorum.bootstrap, "--list"
                 ),
             )
+            assert_named("Shrunken ISR", problems=lambda: problems(quorum))
     finally:
         ended.set()
         heart.join()
@@ -381,6 +387,7 @@ def test_an_expired_certificate(tmp_path):
 def test_the_page_and_the_tool_name_the_same_entries():
     text = PAGE.read_text()
     headings = set(re.findall(r"^##+ (.+)$", text, re.M))
-    source = Path(cluster_problems.__file__).read_text()
+    modules = (cluster_problems, cluster_partitions)
+    source = "".join(Path(str(module.__file__)).read_text() for module in modules)
     named = set(re.findall(r'^ +"([A-Z]\w+(?: \w+)?)",$', source, re.M))
     assert {"Cut link", "Wedged follower", "Stuck reassignment"} <= named <= headings

@@ -105,6 +105,16 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2))
 
 
+def json_int(value: Any, where: str) -> int:
+    """A whole number of 32 bits in JSON (`DecodeJson.DecodeInteger`). Raises JsonFileError: `where` it is."""
+    import json
+
+    if isinstance(value, int) and not isinstance(value, bool) and -(1 << 31) <= value < 1 << 31:
+        return value
+    shown = json.dumps(value, ensure_ascii=False)
+    raise JsonFileError(f"{where}: Expected `Integer` value, received {shown}")
+
+
 def read_json_file(path: str) -> Any:
     """The value in a JSON file. Raises JsonFileError with line and column."""
     import json

@@ -216,7 +216,9 @@ _COMMANDS: Final[Mapping[str, Mapping[str, Schema]]] = {
     },
     "reassign-partitions": {
         "generate": object_of(current=_PLAN, proposed=_PLAN),
-        "execute": with_optional(object_of(before=_PLAN, started=_MOVING), verified=_VERIFIED),
+        "execute": with_optional(
+            object_of(before=_PLAN, plan=_PLAN, started=_MOVING), verified=_VERIFIED
+        ),
         "verify": _VERIFIED,
         "cancel": object_of(
             cancelled=_MOVING,

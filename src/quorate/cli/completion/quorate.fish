@@ -293,7 +293,7 @@ complete -c quorate -n '__quorate_at cluster' -f -a 'cluster-id' -d 'Show the cl
 complete -c quorate -n '__quorate_at cluster' -f -a 'unregister' -d 'Remove the registration of a broker that is gone for good.'
 complete -c quorate -n '__quorate_at cluster' -f -a 'unregister-controller' -d 'Remove the registration of a controller that is gone for good.'
 complete -c quorate -n '__quorate_at cluster' -f -a 'list-endpoints' -d 'List the nodes and their addresses.'
-complete -c quorate -n '__quorate_at cluster' -f -a 'registrations' -d 'List the registered brokers or controllers, and mark those that are gone.'
+complete -c quorate -n '__quorate_at cluster' -f -a 'registrations' -d 'List the registered brokers and controllers, and mark those that are gone.'
 complete -c quorate -n '__quorate_at cluster' -f -a 'problems' -d 'Show what is wrong with the cluster: which node, what, and what to do.'
 complete -c quorate -n '__quorate_at cluster' -f -a 'events' -d 'Show the audit trails of controllers, merged in the order of time.'
 complete -c quorate -n '__quorate_at cluster' -f -a 'api-versions' -d 'Show the versions of the APIs that each node serves.'

@@ -10,6 +10,7 @@ import click
 from quorate.cli.flat_options import FlatToolError, print_json
 from quorate.cli.options import (
     CONTEXT,
+    INT32,
     MAX_SECONDS,
     NumberRange,
     OrderedGroup,
@@ -82,7 +83,7 @@ def cluster_id(**options: Any) -> None:
 
 
 @cluster.command("unregister", context_settings=CONTEXT)
-@click.option("--id", "-i", "node_id", type=int, required=True, help="The broker's id.")
+@click.option("--id", "-i", "node_id", type=INT32, required=True, help="The broker's id.")
 @_connected
 def unregister(node_id: int, **options: Any) -> None:
     """Remove the registration of a broker that is gone for good."""
@@ -91,7 +92,7 @@ def unregister(node_id: int, **options: Any) -> None:
 
 
 @cluster.command("unregister-controller", context_settings=CONTEXT)
-@click.option("--id", "-i", "node_id", type=int, required=True, help="The controller's id.")
+@click.option("--id", "-i", "node_id", type=INT32, required=True, help="The controller's id.")
 @_connected
 def unregister_controller(node_id: int, **options: Any) -> None:
     """Remove the registration of a controller that is gone for good."""
@@ -186,11 +187,13 @@ def _print_endpoints(found: ClusterDescription, kind: str) -> None:
 @cluster.command("registrations", context_settings=CONTEXT)
 @_connected
 def list_registrations(**options: Any) -> None:
-    """List the registered brokers or controllers, and mark those that are gone.
+    """List the registered brokers and controllers, and mark those that are gone.
 
-    With --bootstrap-server brokers, with --bootstrap-controller controllers. A ghost is a registration
-    of a node that does not fetch from the quorum; the last column removes it.
+    With --bootstrap-server the brokers. With --bootstrap-controller the controllers, and the brokers if
+    the user may read the metadata log (ClusterAction on Cluster). A silent node does not fetch from the
+    quorum, and may come back. A ghost is gone, and holds no replicas; the last column removes it.
     """
+    from quorate.cli.tools.cluster_image import ImageUnreadableError, read_image
     from quorate.cli.tools.cluster_registrations import (
         TOO_OLD,
         json_rows,
@@ -200,7 +203,13 @@ def list_registrations(**options: Any) -> None:
     )
 
     with _open(options) as admin:
-        rows = registrations(admin)
+        image = None
+        if admin.config.controllers:
+            try:
+                image = read_image(admin)
+            except ImageUnreadableError as error:
+                click.echo(f"Brokers are not listed: {error}", err=True)
+        rows = registrations(admin, image=image, command_config=options["command_config"])
     if needs_upgrade(rows):
         click.echo(TOO_OLD, err=True)
     if options["as_json"]:
@@ -226,13 +235,15 @@ def list_problems(silent_after: float, **options: Any) -> int:
     """Show what is wrong with the cluster: which node, what, and what to do.
 
     It asks the quorum for its voters and registrations, and tries the addresses of the voters. It
-    compares the versions of the nodes, and looks for reassignments that wait for a broker. Brokers
-    are seen with --bootstrap-server only. The exit code is 1 if there is a problem.
+    compares the versions of the nodes, and looks for reassignments that wait for a broker. It names
+    fenced brokers, and partitions without a leader or below min.insync.replicas. With
+    --bootstrap-controller that needs ClusterAction on Cluster: brokers are read from the metadata log.
+    The exit code is 1 if there is a problem, or if something could not be checked.
     """
     from quorate.cli.tools.cluster_problems import json_rows, problems, text_lines
 
     with _open(options) as admin:
-        found = problems(admin, int(silent_after * 1000))
+        found = problems(admin, int(silent_after * 1000), options["command_config"])
     if options["as_json"]:
         print_json(json_rows(found))
     else:

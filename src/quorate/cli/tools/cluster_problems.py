@@ -7,15 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from quorate.base.ids import Address, uuid_to_text
-from quorate.cli.tools.cluster_registrations import registrations
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import Address
+from quorate.cli.tools.cluster_image import ImageUnreadableError, read_image
+from quorate.cli.tools.cluster_partitions import (
+    Problem,
+    partition_problems,
+    partitions_described,
+    partitions_of,
+)
+from quorate.cli.tools.cluster_probe import Probe, bootstrap_words, probe
+from quorate.cli.tools.cluster_registrations import registrations, removal
+from quorate.client import NotLoadedError
 from quorate.client.admin.reassignments import PartitionName, Reassignment
 from quorate.client.connection import (
     ClientError,
     ConnectError,
-    Connection,
     LoginError,
     SilentNodeError,
     UnsupportedVersionError,
@@ -25,72 +34,104 @@ from quorate.client.results import QuorumInfo, ReplicaStatus, RequestFailedError
 if TYPE_CHECKING:
     from quorate.client import Admin
     from quorate.client.admin.topics import PartitionDescription
+    from quorate.metadata.image import Image
 
-PROBE_MS: Final = 2_000
-"""How long a node may take to accept a connection, and then to answer."""
 _METADATA_VERSION: Final = "metadata.version"
-
-
-class Problem(NamedTuple):
-    """A fault. `runbook` is the heading of its entry in docs/operations.md."""
-
-    node: str
-    what: str
-    remedy: str
-    runbook: str
-
-
-class Probe(NamedTuple):
-    """What became of a connection: an error, or what the node supports."""
-
-    error: ClientError | None
-    versions: tuple[int, int] | None = None
-    """Of metadata.version, lowest and highest; None for unknown."""
-
-    @property
-    def hangs(self) -> bool:
-        """The machine accepted the connection, and the process did not answer."""
-        return isinstance(self.error, SilentNodeError)
-
-
+_NO_LEADER: Final = frozenset(
+    {
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
+_REFUSED: Final = frozenset(
+    {ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+)
 _Probes = Callable[[Address], Probe]
 
 
-def problems(admin: Admin, silent_after_ms: int) -> list[Problem]:
+def problems(
+    admin: Admin, silent_after_ms: int, command_config: str | None = None
+) -> list[Problem]:
     """The faults that the cluster shows, those of the quorum first.
 
-    A voter that has not fetched, or not caught up, for `silent_after_ms` has one. Raises ClientError
-    when no node answers at all.
+    A voter that has not fetched, or not caught up, for `silent_after_ms` has one. What this user may not
+    ask is a problem of the client. `command_config`: the file that printed commands shall name.
+
+    Raises ClientError when no node answers, or where this client does not fit the listener.
     """
-    found: list[Problem] = []
     # Each address is tried once: a process that hangs takes two seconds.
     probed = cache(partial(probe, admin))
+    words = bootstrap_words(admin, command_config)
     try:
         quorum = admin.describe_quorum()
     except (ConnectError, LoginError):
         raise
     except ClientError as error:
+        if isinstance(error, RequestFailedError) and error.code in _REFUSED:
+            # The requests after this one need the same permission.
+            return [_refused("the quorum", error.reason, "Describe and Alter")]
+        if not _means_no_leader(error):
+            raise
         return [*_without_leader(admin, str(error), probed)]
-    found += _voters(admin, quorum, silent_after_ms, probed)
-    found += _registered(admin, silent_after_ms)
-    found += _versions(admin, probed)
-    found += _reassignments(admin)
-    return found
+    found: list[Problem] = []
+    image = None
+    if admin.config.controllers:
+        try:
+            image = read_image(admin)
+        except ImageUnreadableError as error:
+            found.append(_unread(error))
+    checks: tuple[tuple[str, Callable[[], Iterator[Problem]]], ...] = (
+        ("voters", lambda: _voters(admin, quorum, silent_after_ms, probed, words)),
+        (
+            "registrations",
+            lambda: _registered(admin, quorum, silent_after_ms, image, command_config),
+        ),
+        ("partitions", lambda: _partitions(admin, image)),
+        ("versions", lambda: _versions(admin, probed)),
+        ("reassignments", lambda: _reassignments(admin)),
+    )
+    for name, look in checks:
+        try:
+            found += look()
+        except RequestFailedError as error:
+            if error.code not in _REFUSED:
+                raise
+            found.append(_refused(name, error.reason, "Describe and Alter"))
+    return list(dict.fromkeys(found))
+
+
+def _means_no_leader(error: ClientError) -> bool:
+    """Whether the cluster says that it has no leader, or nodes hang that could make one."""
+    if isinstance(error, RequestFailedError):
+        return error.code in _NO_LEADER
+    return isinstance(error, NotLoadedError | SilentNodeError)
+
+
+def _refused(what: str, reason: str, operations: str) -> Problem:
+    return Problem(
+        "this client",
+        f"it may not see {what}, which is not checked: {reason}",
+        f"let the user {operations} on Cluster (quorate acls), or name another user's file with "
+        "--command-config",
+        "QuorateAuthorizationDenied",
+    )
+
+
+def _unread(error: ImageUnreadableError) -> Problem:
+    """Without the metadata log, controllers name no brokers."""
+    if error.is_refused:
+        return _refused("the metadata log", str(error), "ClusterAction")
+    return Problem(
+        "this client",
+        f"the metadata log cannot be read, so brokers are not checked: {error}",
+        "check that the leader answers, and ask again; with --bootstrap-server ask brokers",
+        "QuorateNoActiveController",
+    )
 
 
 # -- the quorum ----------------------------------------------------------------------------------
-def probe(admin: Admin, address: Address) -> Probe:
-    """Connect as the client does, and exchange ApiVersions."""
-    config = admin.config
-    try:
-        with Connection(address, config.client_id, PROBE_MS, config.security) as connection:
-            features = connection.features.supported_features
-    except ClientError as error:
-        return Probe(error)
-    ranges = {each.name: (each.min_version, each.max_version) for each in features}
-    return Probe(None, ranges.get(_METADATA_VERSION))
-
-
 def _without_leader(admin: Admin, reason: str, probed: _Probes) -> Iterator[Problem]:
     yield Problem(
         "quorum",
@@ -99,15 +140,22 @@ def _without_leader(admin: Admin, reason: str, probed: _Probes) -> Iterator[Prob
         "QuorateNoActiveController",
     )
     for address in admin.config.bootstrap:
-        error = probed(address).error
-        if error is not None:
+        seen = probed(address)
+        if seen.hangs:
             yield Problem(
-                str(address), str(error), "start it, or correct the address", "Wrong address"
+                str(address),
+                "its process hangs: it accepts connections and answers nothing",
+                "kill the process and start it again; then look at its disk",
+                "Wedged follower",
+            )
+        elif seen.error is not None:
+            yield Problem(
+                str(address), str(seen.error), "start it, or correct the address", "Wrong address"
             )
 
 
 def _voters(
-    admin: Admin, quorum: QuorumInfo, silent_after_ms: int, probed: _Probes
+    admin: Admin, quorum: QuorumInfo, silent_after_ms: int, probed: _Probes, words: str
 ) -> Iterator[Problem]:
     now_ms = quorum.leader.last_fetch_ms
     addresses = _addresses(admin, quorum)
@@ -124,7 +172,7 @@ def _voters(
                 if row.last_fetch_ms >= 0
                 else "it has never fetched from this leader"
             )
-            yield _silent(name, since, row, address, seen, quorum)
+            yield _silent(name, since, row, address, seen, quorum, words)
             continue
         if seen is not None and seen.error is not None:
             yield Problem(
@@ -152,12 +200,10 @@ def _silent(
     address: Address | None,
     seen: Probe | None,
     quorum: QuorumInfo,
+    words: str,
 ) -> Problem:
     """A voter that does not fetch, by what its address does."""
-    remove = (
-        f"quorate metadata-quorum remove-controller -i {row.key.id} "
-        f"-d {uuid_to_text(row.key.directory_id)}"
-    )
+    remove = removal(row.key, words)
     if seen is None:
         return Problem(name, since, "look at its process and its log", "QuorateVotersOffline")
     if seen.error is None:
@@ -201,11 +247,18 @@ def _addresses(admin: Admin, quorum: QuorumInfo) -> Mapping[int, Address]:
 
 
 # -- registrations -------------------------------------------------------------------------------
-def _registered(admin: Admin, silent_after_ms: int) -> Iterator[Problem]:
+def _registered(
+    admin: Admin,
+    quorum: QuorumInfo,
+    silent_after_ms: int,
+    image: Image | None,
+    command_config: str | None,
+) -> Iterator[Problem]:
     try:
-        rows = registrations(admin, silent_after_ms)
+        rows = registrations(admin, silent_after_ms, image=image, command_config=command_config)
     except UnsupportedVersionError:
         return  # brokers before Kafka 4.0
+    voters = {row.key.id for row in quorum.voters}
     for row in rows:
         name = f"{row.kind} {row.id}"
         if row.state == "ghost":
@@ -216,6 +269,16 @@ def _registered(admin: Admin, silent_after_ms: int) -> Iterator[Problem]:
                 f"start it; if it is gone for ever: {row.remedy}",
                 "Ghost registration",
             )
+        elif row.state == "silent" and (row.kind == "broker" or row.id not in voters):
+            fenced = "is fenced, and " if row.kind == "broker" else ""
+            yield Problem(
+                name,
+                f"it {fenced}does not fetch from the quorum (last seen: {row.last_seen}); it is "
+                f"registered at {row.host}:{row.port}",
+                "start it, or wake its process; a broker that is lost for ever may be unregistered once "
+                "its replicas are reassigned",
+                "QuorateFencedBrokers" if row.kind == "broker" else "Ghost registration",
+            )
         elif row.state == "fenced":
             yield Problem(
                 name,
@@ -224,6 +287,16 @@ def _registered(admin: Admin, silent_after_ms: int) -> Iterator[Problem]:
                 "its log says why its heartbeats fail",
                 "Fenced broker",
             )
+
+
+def _partitions(admin: Admin, image: Image | None) -> Iterator[Problem]:
+    """Partitions that nobody leads, or that do not take writes with acks=all."""
+    try:
+        yield from partition_problems(
+            admin, partitions_described(admin) if image is None else partitions_of(image)
+        )
+    except UnsupportedVersionError:
+        return  # a controller of Kafka that does not let this user read its log: `_unread` says so
 
 
 # -- versions ------------------------------------------------------------------------------------

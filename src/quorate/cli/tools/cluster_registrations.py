@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from quorate.base.ids import ReplicaKey, uuid_to_text
-from quorate.client.results import ClusterDescription, QuorumInfo, ReplicaStatus
+from quorate.base.ids import Address, ReplicaKey, uuid_to_text
+from quorate.cli.tools.cluster_probe import bootstrap_words, probe
+from quorate.client.results import (
+    ClusterDescription,
+    NodeDescription,
+    QuorumInfo,
+    ReplicaStatus,
+    RequestFailedError,
+)
 from quorate.formats.versions import MetadataVersion
 
 if TYPE_CHECKING:
     from quorate.client import Admin
+    from quorate.metadata.image import Image
 
 SILENT_AFTER_MS: Final = 10_000
-"""A node without a Fetch for this time counts as gone; Kafka's fetch timeout is 2000 ms."""
+"""A node without a Fetch for this time is silent; Kafka's fetch timeout is 2000 ms."""
+GONE_AFTER_MS: Final = 600_000
+"""A node without a Fetch for this time is gone: a pause or a restart is shorter."""
 TOO_OLD: Final = (
     "At this metadata.version no request removes the registration of a controller (KIP-1312 needs "
     "4.4-IV2). Where the upgrade is refused because of a ghost, start a new controller with its id first: "
     "docs/recovery.md, 'A registration of a controller that is gone'."
 )
-_UPGRADE: Final = "quorate features upgrade --release-version 4.4 && "
 
 
 class RegisteredNode(NamedTuple):
@@ -45,74 +56,152 @@ STATES: Final = {
     "fenced": "a broker that fetches, but does not serve clients yet",
     "voter": "a controller that votes",
     "observer": "a controller that fetches, but does not vote",
-    "silent": "a voter that does not fetch: start it, or remove it from the voters",
+    "silent": "a node that does not fetch, and may come back: start it",
     "ghost": "a registration of a node that is gone",
 }
 
 
-def registrations(admin: Admin, silent_after_ms: int = SILENT_AFTER_MS) -> list[RegisteredNode]:
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What the states are decided by."""
+
+    admin: Admin
+    quorum: QuorumInfo
+    silent_after_ms: int
+    words: str
+    """The options of a printed command that reach this cluster."""
+
+    def is_live(self, row: ReplicaStatus | None) -> bool:
+        return row is not None and is_live(self.quorum, row, self.silent_after_ms)
+
+    def is_gone(
+        self, row: ReplicaStatus | None, address: Address, *, restart_ms: int = GONE_AFTER_MS
+    ) -> bool:
+        """Whether a silent node will hardly come back. A restart may take `restart_ms`.
+
+        A paused process still accepts connections, so the address is tried: also where a new leader has
+        not seen the Fetch of the node at all.
+        """
+        _, silent_ms = _seen(self.quorum, row)
+        if silent_ms >= GONE_AFTER_MS:
+            return True
+        if 0 <= silent_ms < restart_ms:
+            return False
+        return not probe(self.admin, address).is_alive
+
+
+def registrations(
+    admin: Admin,
+    silent_after_ms: int = SILENT_AFTER_MS,
+    *,
+    image: Image | None = None,
+    command_config: str | None = None,
+) -> list[RegisteredNode]:
     """The brokers or the controllers, as the bootstrap list is, in order of ids.
 
-    A node without a Fetch for `silent_after_ms` counts as gone.
+    A node without a Fetch for `silent_after_ms` is silent. `image`: what controllers know of brokers,
+    which are then listed first. `command_config`: the file that the printed commands shall name.
 
     Raises UnsupportedVersionError for brokers before Kafka 4.0, which do not list fenced brokers.
     """
     direct = admin.config.controllers
     cluster = admin.describe_cluster(include_fenced_brokers=not direct)
-    quorum = admin.describe_quorum()
+    view = _View(
+        admin, admin.describe_quorum(), silent_after_ms, bootstrap_words(admin, command_config)
+    )
     if not direct:
-        return sorted(_brokers(cluster, quorum, silent_after_ms))
+        return sorted(_brokers(cluster.nodes, view, None))
     level = admin.describe_features().finalized.get("metadata.version")
     old = level is not None and level < MetadataVersion.IBP_4_4_IV2
-    return sorted(_controllers(cluster, quorum, _UPGRADE if old else "", silent_after_ms))
+    first = f"quorate features {view.words} upgrade --release-version 4.4 && " if old else ""
+    found = sorted(_controllers(cluster, view, first))
+    if image is None:
+        return found
+    holders = {
+        replica
+        for topic in image.topics.by_id.values()
+        for partition in topic.partitions.values()
+        for replica in partition.replicas
+    }
+    return [*sorted(_brokers(_nodes_of(image), view, holders)), *found]
+
+
+def _nodes_of(image: Image) -> dict[int, NodeDescription]:
+    """The brokers at the address of their first listener."""
+    nodes = {}
+    for broker_id, broker in image.cluster.brokers.items():
+        ends = [Address(end.host, end.port) for end in broker.listeners]
+        address = ends[0] if ends else Address("", 0)
+        nodes[broker_id] = NodeDescription(address, broker.rack, broker.fenced)
+    return nodes
 
 
 def _brokers(
-    cluster: ClusterDescription, quorum: QuorumInfo, silent_after_ms: int
+    nodes: Mapping[int, NodeDescription], view: _View, holders: Collection[int] | None
 ) -> list[RegisteredNode]:
-    fetched = {row.key.id: row for row in quorum.observers}
+    """List the brokers. `holders`: those that have replicas; None: ask for them when they matter.
+
+    A broker that has replicas is no ghost: its records may exist nowhere else.
+    """
+    fetched = {row.key.id: row for row in view.quorum.observers}
     rows = []
-    for node_id, node in cluster.nodes.items():
+    for node_id, node in nodes.items():
         last = fetched.get(node_id)
         state, remedy = "active", None
         if node.is_fenced:
             state = "fenced"
-            if last is None or not is_live(quorum, last, silent_after_ms):
-                state = "ghost"
-                remedy = f"quorate cluster unregister --id {node_id}"
-        seen = _seen(quorum, last)
+            if not view.is_live(last):
+                state = "silent"
+                if holders is None:
+                    holders = _holders(view.admin)
+                if node_id not in holders and view.is_gone(last, node.address):
+                    state = "ghost"
+                    remedy = f"quorate cluster unregister {view.words} --id {node_id}"
+        seen = _seen(view.quorum, last)
         rows.append(
             RegisteredNode(node_id, "broker", *node.address, state, seen[0], remedy, seen[1])
         )
     return rows
 
 
-def needs_upgrade(rows: list[RegisteredNode]) -> bool:
-    """Whether a ghost can be removed only after an upgrade of metadata.version."""
-    return any((row.remedy or "").startswith(_UPGRADE) for row in rows)
+def _holders(admin: Admin) -> set[int]:
+    """The brokers that have replicas of a topic that the requester may see."""
+    return {
+        replica
+        for topic in admin.describe_topics().values()
+        if not isinstance(topic, RequestFailedError)
+        for partition in topic.partitions
+        for replica in partition.replicas
+    }
 
 
-def _controllers(
-    cluster: ClusterDescription, quorum: QuorumInfo, first: str, silent_after_ms: int
-) -> list[RegisteredNode]:
+def _controllers(cluster: ClusterDescription, view: _View, first: str) -> list[RegisteredNode]:
     """List the controllers. `first`: the command that must precede the removal of a ghost; empty for none."""
-    voters = {row.key.id: row for row in quorum.voters}
-    observers = {row.key.id: row for row in quorum.observers}
+    voters = {row.key.id: row for row in view.quorum.voters}
+    observers = {row.key.id: row for row in view.quorum.observers}
     rows = []
     for node_id, node in cluster.nodes.items():
         last = voters.get(node_id) or observers.get(node_id)
-        live = last is not None and is_live(quorum, last, silent_after_ms)
         state, remedy = "voter" if node_id in voters else "observer", None
-        if node_id in voters and not live:
-            state, remedy = "silent", _removal(voters[node_id].key)
-        elif not live:
-            state = "ghost"
-            remedy = f"{first}quorate cluster unregister-controller --id {node_id}"
-        seen = _seen(quorum, last)
+        if not view.is_live(last):
+            state = "silent"
+            if node_id in voters:
+                if view.is_gone(last, node.address):
+                    remedy = removal(voters[node_id].key, view.words)
+            elif view.is_gone(last, node.address, restart_ms=0):
+                # It has no vote and no records of its own, and registers again when it starts.
+                state = "ghost"
+                remedy = f"{first}quorate cluster unregister-controller {view.words} --id {node_id}"
+        seen = _seen(view.quorum, last)
         rows.append(
             RegisteredNode(node_id, "controller", *node.address, state, seen[0], remedy, seen[1])
         )
     return rows
+
+
+def needs_upgrade(rows: list[RegisteredNode]) -> bool:
+    """Whether a ghost can be removed only after an upgrade of metadata.version."""
+    return any((row.remedy or "").startswith("quorate features ") for row in rows)
 
 
 def _seen(quorum: QuorumInfo, row: ReplicaStatus | None) -> tuple[int, int]:
@@ -122,9 +211,10 @@ def _seen(quorum: QuorumInfo, row: ReplicaStatus | None) -> tuple[int, int]:
     return row.last_fetch_ms, max(quorum.leader.last_fetch_ms - row.last_fetch_ms, 0)
 
 
-def _removal(key: ReplicaKey) -> str:
+def removal(key: ReplicaKey, words: str) -> str:
+    """The command that removes a voter; `words`: the options that reach the cluster."""
     directory = uuid_to_text(key.directory_id)
-    return f"quorate metadata-quorum remove-controller -i {key.id} -d {directory}"
+    return f"quorate metadata-quorum {words} remove-controller -i {key.id} -d {directory}"
 
 
 def is_live(quorum: QuorumInfo, row: ReplicaStatus, silent_after_ms: int) -> bool:

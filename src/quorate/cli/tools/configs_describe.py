@@ -84,6 +84,10 @@ def _described(
     `quiet`: stdout is for JSON alone.
     """
     kind = entities.type
+    if kind == BROKERS and admin.config.controllers and any(entities.names[:1]):
+        broker = int(entities.names[0])
+        if broker not in admin.describe_cluster().nodes:
+            return _of_broker(admin, broker, every)
     if entities.names:
         names: Sequence[str] = entities.names[:1]
         if not every and names[0] and not _exists(admin, kind, names[0]):
@@ -92,6 +96,29 @@ def _described(
             return []
     else:
         names = _all_names(admin, kind)
+    return _reported(admin, kind, names, every)
+
+
+def _of_broker(admin: Admin, broker: int, every: bool) -> list[tuple[str, list[ConfigEntry]]]:
+    """The configs of a broker that is no controller, from the metadata log of the controllers."""
+    from quorate.cli.tools.config_of_brokers import dynamic_configs, image_for_broker, is_known
+
+    if every:
+        raise FlatToolError(
+            f"Only broker {broker} itself reports all of its configs: use --bootstrap-server, or leave "
+            "out --all"
+        )
+    image = image_for_broker(admin)
+    if not is_known(image, broker):
+        click.echo(f"The broker '{broker}' doesn't exist and doesn't have dynamic config.")
+        return []
+    return [(str(broker), dynamic_configs(image, broker))]
+
+
+def _reported(
+    admin: Admin, kind: str, names: Sequence[str], every: bool
+) -> list[tuple[str, list[ConfigEntry]]]:
+    """What the nodes report. Raises RequestFailedError."""
     resources = [Resource(RESOURCE_TYPES[kind], name) for name in names]
     found = admin.describe_configs(resources, synonyms=True) if resources else {}
     rows = []

@@ -12,6 +12,7 @@ from quorate.base.errors import QuorateError
 from quorate.cli.columns import fit
 from quorate.cli.options import (
     CONTEXT,
+    INT32,
     OrderedGroup,
     connection_options,
     json_option,
@@ -61,7 +62,7 @@ def features(ctx: click.Context, /, **options: Any) -> None:
 
 
 @features.command(context_settings=CONTEXT)
-@click.option("--node-id", type=int, help="Ask this node instead of any.")
+@click.option("--node-id", type=INT32, help="Ask this node instead of any.")
 @json_option
 @click.pass_obj
 def describe(options: dict[str, Any], node_id: int | None, as_json: bool) -> None:

@@ -12,11 +12,13 @@ from quorate.cli.flat_options import (
     JsonFileError,
     flat_command,
     given_options,
+    json_int,
     open_tool,
     print_json,
     read_json_file,
     refuse_with,
 )
+from quorate.cli.options import INT32
 
 if TYPE_CHECKING:
     from quorate.client.admin.reassignments import PartitionName
@@ -44,7 +46,7 @@ quorate leader-election --bootstrap-controller localhost:9093 --election-type un
     help="Elect the first replica, or any replica where there is no leader.",
 )
 @click.option("--topic", metavar="NAME", help="The topic; with --partition.")
-@click.option("--partition", type=int, metavar="INDEX", help="The partition of --topic.")
+@click.option("--partition", type=INT32, metavar="INDEX", help="The partition of --topic.")
 @click.option("--all-topic-partitions", is_flag=True, help="All partitions that need it.")
 @click.option(
     "--path-to-json-file",
@@ -124,8 +126,9 @@ def partitions_of_file(path: str) -> list[PartitionName]:
     found = []
     for number, entry in enumerate(data["partitions"]):
         match entry:
-            case {"topic": str(topic), "partition": int(index)}:
-                found.append(PartitionName(topic, index))
+            case {"topic": str(topic), "partition": index}:
+                place = f'{path}: partitions[{number}]: "partition"'
+                found.append(PartitionName(topic, json_int(index, place)))
             case _:
                 raise JsonFileError(
                     f'{path}: partitions[{number}] must be {{"topic": "NAME", "partition": INDEX}}'

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from quorate.cli.flat_options import FlatToolError
+from quorate.cli.tools.cluster_image import registered_brokers
 from quorate.cli.tools.reassign_files import (
     ReassignmentPlan,
     check_plan,
     document_text,
     plan_document,
 )
-from quorate.client.admin.configs import AlterConfigOp, OpType, Resource, ResourceType
+from quorate.cli.tools.reassign_steps import Steps
+from quorate.cli.tools.reassign_throttles import (
+    DIRECTORY_RATE,
+    FOLLOWER_RATE,
+    LEADER_RATE,
+    Changes,
+    Replicas,
+    apply_configs,
+    broker_rates,
+    change_steps,
+    plural,
+    proposed_moves,
+    topic_throttles,
+)
 from quorate.client.admin.log_dirs import TopicPartitionReplica
 from quorate.client.admin.reassignments import PartitionName, Reassignment
 from quorate.client.results import RequestFailedError
@@ -23,46 +38,32 @@ from quorate.client.results import RequestFailedError
 if TYPE_CHECKING:
     from quorate.client import Admin
 
-LEADER_RATE: Final = "leader.replication.throttled.rate"
-FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
-DIRECTORY_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
-LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
-FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
 _RETRY_S: Final = 0.1
 _EXISTING: Final = (
     "Cannot execute because there is an existing partition assignment.  Use --additional to override "
     "this and create a new partition assignment in addition to the existing one. The --additional "
     "flag can also be used to change the throttle by resubmitting the current reassignment."
 )
+_SAVE: Final = "Save this to use as the --reassignment-json-file option of --verify and --cancel"
 _VERIFY: Final = (
     "Warning: You must run --verify periodically, until the reassignment completes, to ensure the "
     "throttle is removed."
 )
 
 
-class PartitionMove(NamedTuple):
-    """The brokers that send a partition, and those that receive it."""
-
-    sources: frozenset[int]
-    destinations: frozenset[int]
-
-
-Replicas = Mapping[PartitionName, Sequence[int]]
-
-
 def execute(admin: Admin, plan: ReassignmentPlan, options: Mapping[str, Any]) -> dict[str, Any]:
     """Begin the reassignments; the document of what was before and what has begun.
 
-    Raises FlatToolError with the partitions that were refused, and those that have begun.
+    Raises FlatToolError with the partitions that were refused. What was done before is printed on stderr.
     """
     check_plan(plan)
+    if plan.directories:
+        _check_directories(admin)
     targets = dict(plan.targets)
     current = admin.list_partition_reassignments()
     if current and not options["additional"]:
         raise FlatToolError(_EXISTING)
     check_broker_ids(admin, plan.brokers)
-    if plan.directories:
-        _check_directories(admin)
     replicas = replicas_of(admin, targets)
     before = plan_document(replicas, directories_of(admin, replicas))
     quiet = options["as_json"]
@@ -71,48 +72,68 @@ def execute(admin: Admin, plan: ReassignmentPlan, options: Mapping[str, Any]) ->
             f"Current partition replica assignment\n\n{document_text(before)}\n\nSave this to use as "
             "the --reassignment-json-file option during rollback"
         )
-    _throttle(admin, plan, current, replicas, options)
-    outcome = admin.alter_partition_reassignments(
-        targets, allow_factor_change=not options["disallow_replication_factor_change"]
-    )
-    _check_begun("reassigning", outcome)
-    if not quiet:
+    proposed = plan_document(targets, plan.directories)
+    is_own = options["reassignment_json_file"] is None
+    if is_own and not quiet:
         click.echo(
-            f"Successfully started partition reassignment{plural(targets)} for "
-            + ",".join(map(str, sorted(targets)))
+            f"\nProposed partition reassignment configuration\n\n{document_text(proposed)}\n\n{_SAVE}\n"
         )
-    if plan.directories:
-        move_directories(admin, plan.directories, options)
-    return {"before": before, "started": [_json(partition) for partition in sorted(targets)]}
+    throttles = _throttles(plan, current, replicas, options)
+    steps = Steps(
+        (
+            *(step for changes, _ in throttles for step in change_steps("throttle", changes)),
+            *(f"reassignment of {partition}" for partition in sorted(targets)),
+            *(directory_step(replica) for replica in sorted(plan.directories)),
+        ),
+        f"The plan: {document_text(proposed)}" if is_own and quiet else None,
+    )
+    with steps.reported():
+        _throttle(admin, throttles, steps, quiet=quiet)
+        outcome = admin.alter_partition_reassignments(
+            targets, allow_factor_change=not options["disallow_replication_factor_change"]
+        )
+        _check_begun(outcome, steps)
+        if not quiet:
+            click.echo(
+                f"Successfully started partition reassignment{plural(targets)} for "
+                + ",".join(map(str, sorted(targets)))
+            )
+        if plan.directories:
+            move_directories(admin, plan.directories, options, steps)
+    return {
+        "before": before,
+        "plan": proposed,
+        "started": [_json(partition) for partition in sorted(targets)],
+    }
 
 
 def _json(partition: PartitionName) -> dict[str, Any]:
     return {"topic": partition.topic, "partition": partition.partition}
 
 
-def plural(values: Collection[object]) -> str:
-    """The ending of a noun that counts the values."""
-    return "" if len(values) == 1 else "s"
-
-
-def _check_begun(what: str, outcome: Mapping[PartitionName, RequestFailedError | None]) -> None:
-    """Raise FlatToolError that lists what is not done and, where something is, what is done."""
+def _check_begun(outcome: Mapping[PartitionName, RequestFailedError | None], steps: Steps) -> None:
+    """Raise FlatToolError that lists what was refused; `steps` gets what has begun."""
     errors = {each: error for each, error in outcome.items() if error is not None}
-    if not errors:
-        return
-    lines = [f"Error {what} partition(s):"]
-    lines += [f"{each}: {errors[each].reason}" for each in sorted(errors)]
-    done = sorted(outcome.keys() - errors.keys())
-    if done:
-        click.echo(f"Done for the other partitions: {','.join(map(str, done))}", err=True)
-    raise FlatToolError("\n".join(lines))
+    for each in sorted(outcome.keys() - errors.keys()):
+        steps.done(f"reassignment of {each}")
+    if errors:
+        lines = ["Error reassigning partition(s):"]
+        lines += [f"{each}: {errors[each].reason}" for each in sorted(errors)]
+        raise FlatToolError("\n".join(lines))
 
 
 def check_broker_ids(admin: Admin, brokers: Iterable[int]) -> None:
-    """Raise FlatToolError for the first id that no broker has; controllers check it themselves."""
+    """Raise FlatToolError for the first id that no broker has.
+
+    Where the user may not read the metadata log of the controllers, they check the ids later.
+    """
+    known: AbstractSet[int] | None
     if admin.config.controllers:
-        return
-    known = admin.describe_cluster().nodes
+        known = registered_brokers(admin)
+        if known is None:
+            return
+    else:
+        known = admin.describe_cluster().nodes.keys()
     for broker in sorted(brokers):
         if broker not in known:
             raise FlatToolError(f"Unknown broker id {broker}")
@@ -165,96 +186,37 @@ def directories_of(admin: Admin, replicas: Replicas) -> dict[TopicPartitionRepli
 
 
 # -- throttles -----------------------------------------------------------------------------------
-def _throttle(
-    admin: Admin,
+def _throttles(
     plan: ReassignmentPlan,
     current: Mapping[PartitionName, Reassignment],
     replicas: Replicas,
     options: Mapping[str, Any],
-) -> None:
+) -> list[tuple[Changes, str]]:
+    """The changes that throttle the plan, in order, each with the text that follows it."""
     rate, directory_rate = options["throttle"], options["replica_alter_log_dirs_throttle"]
-    quiet = options["as_json"]
-    if rate < 0 and directory_rate < 0:
-        return
-    click.echo(_VERIFY, err=quiet)
+    found = []
     if rate >= 0:
         moves = proposed_moves(current, dict(plan.targets), replicas)
-        changes = topic_throttles(moves)
         brokers = {b for move in moves.values() for b in move.sources | move.destinations}
-        apply_configs(admin, changes)
-        apply_configs(admin, broker_rates(brokers, (LEADER_RATE, FOLLOWER_RATE), rate))
-        if not quiet:
-            click.echo(f"The inter-broker throttle limit was set to {rate} B/s")
+        rates = broker_rates(brokers, (LEADER_RATE, FOLLOWER_RATE), rate)
+        text = f"The inter-broker throttle limit was set to {rate} B/s"
+        found.append((topic_throttles(moves) | rates, text))
     if directory_rate >= 0:
         brokers = {replica.broker_id for replica in plan.directories}
-        apply_configs(admin, broker_rates(brokers, (DIRECTORY_RATE,), directory_rate))
+        text = f"The replica-alter-dir throttle limit was set to {directory_rate} B/s"
+        found.append((broker_rates(brokers, (DIRECTORY_RATE,), directory_rate), text))
+    return found
+
+
+def _throttle(
+    admin: Admin, throttles: Sequence[tuple[Changes, str]], steps: Steps, *, quiet: bool
+) -> None:
+    if throttles:
+        click.echo(_VERIFY, err=quiet)
+    for changes, text in throttles:
+        apply_configs(admin, changes, steps, "throttle")
         if not quiet:
-            click.echo(f"The replica-alter-dir throttle limit was set to {directory_rate} B/s")
-
-
-Changes = dict[Resource, list[AlterConfigOp]]
-
-
-def proposed_moves(
-    current: Mapping[PartitionName, Reassignment], targets: Replicas, replicas: Replicas
-) -> dict[PartitionName, PartitionMove]:
-    """Every move that goes on when the targets are set (`calculateProposedMoveMap`)."""
-    moves = {
-        partition: PartitionMove(
-            frozenset(move.replicas) - frozenset(move.adding), frozenset(move.adding)
-        )
-        for partition, move in current.items()
-    }
-    for partition, target in targets.items():
-        known = moves.get(partition)
-        sources = frozenset(replicas[partition]) if known is None else known.sources
-        moves[partition] = PartitionMove(sources, frozenset(target) - sources)
-    return moves
-
-
-def topic_throttles(moves: Mapping[PartitionName, PartitionMove]) -> Changes:
-    """The replicas that are throttled, by topic: `PARTITION:BROKER,...` in order of text."""
-    leaders: dict[str, set[str]] = {}
-    followers: dict[str, set[str]] = {}
-    for (topic, index), move in moves.items():
-        leaders.setdefault(topic, set()).update(f"{index}:{each}" for each in move.sources)
-        new = move.destinations - move.sources
-        followers.setdefault(topic, set()).update(f"{index}:{each}" for each in new)
-    return {
-        Resource(ResourceType.TOPIC, topic): [
-            AlterConfigOp(LEADER_REPLICAS, OpType.SET, ",".join(sorted(leaders[topic]))),
-            AlterConfigOp(FOLLOWER_REPLICAS, OpType.SET, ",".join(sorted(followers[topic]))),
-        ]
-        for topic in leaders
-    }
-
-
-def broker_rates(brokers: Iterable[int], names: Sequence[str], rate: int) -> Changes:
-    """The changes that set each config to `rate`, in bytes a second, on each broker."""
-    return {
-        Resource(ResourceType.BROKER, str(broker)): [
-            AlterConfigOp(name, OpType.SET, str(rate)) for name in names
-        ]
-        for broker in sorted(brokers)
-    }
-
-
-def apply_configs(admin: Admin, changes: Changes) -> None:
-    """Make the changes. Raises FlatToolError that names what was refused."""
-    if not changes:
-        return
-    outcome = admin.incremental_alter_configs(changes)
-    failed = {each: error for each, error in outcome.items() if error is not None}
-    if failed:
-        done = [f"{each.type.name.lower()} {each.name}" for each in outcome if each not in failed]
-        if done:
-            click.echo(f"Throttles were changed for: {', '.join(done)}", err=True)
-        raise FlatToolError(
-            "; ".join(
-                f"{each.type.name.lower()} {each.name}: {error.reason}"
-                for each, error in failed.items()
-            )
-        )
+            click.echo(text)
 
 
 # -- directories ---------------------------------------------------------------------------------
@@ -262,6 +224,7 @@ def move_directories(
     admin: Admin,
     moves: Mapping[TopicPartitionReplica, str],
     options: Mapping[str, Any],
+    steps: Steps,
 ) -> None:
     """Move replicas to directories; retries while a replica is not on its broker yet.
 
@@ -273,6 +236,7 @@ def move_directories(
         for replica, error in admin.alter_replica_log_dirs(pending).items():
             if error is None:
                 path = pending.pop(replica)
+                steps.done(directory_step(replica))
                 if not options["as_json"]:
                     click.echo(
                         f"Successfully started moving log directory to {path} for replica "
@@ -290,6 +254,11 @@ def move_directories(
                 f"Timed out before log directory move{plural(pending)} could be started for: {shown}"
             )
         time.sleep(_RETRY_S)
+
+
+def directory_step(replica: TopicPartitionReplica) -> str:
+    """How `Steps` names the move of a replica to another directory."""
+    return f"directory move of {replica_text(replica)}"
 
 
 def replica_text(replica: TopicPartitionReplica) -> str:

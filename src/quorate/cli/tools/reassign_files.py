@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from quorate.cli.flat_options import FlatToolError, JsonFileError, read_json_file
+from quorate.cli.flat_options import FlatToolError, JsonFileError, json_int, read_json_file
 from quorate.client.admin.log_dirs import TopicPartitionReplica
 from quorate.client.admin.reassignments import PartitionName
 
@@ -40,10 +40,10 @@ def read_plan(path: str) -> ReassignmentPlan:
     directories = {}
     for number, entry in enumerate(_entries(path, data, "partitions")):
         match entry:
-            case {"topic": str(topic), "partition": int(index), "replicas": list(ids)} if _are_ids(
-                ids
-            ):
-                partition, replicas = PartitionName(topic, index), tuple(ids)
+            case {"topic": str(topic), "partition": index, "replicas": list(ids)}:
+                place = f"{path}: partitions[{number}]"
+                partition = PartitionName(topic, json_int(index, f'{place}: "partition"'))
+                replicas = tuple(json_int(each, f'{place}: "replicas"') for each in ids)
             case _:
                 raise JsonFileError(
                     f'{path}: partitions[{number}] must have "topic" (text), "partition" (number) and '
@@ -145,7 +145,7 @@ def _read(path: str) -> dict[str, Any]:
     data = read_json_file(path)
     if not isinstance(data, dict):
         raise JsonFileError(f"{path}: the document must be a JSON object")
-    version = data.get("version", _VERSION)
+    version = json_int(data.get("version", _VERSION), f'{path}: "version"')
     if version != _VERSION:
         raise JsonFileError(f"{path}: Not supported version field value {version}")
     return data
@@ -156,7 +156,3 @@ def _entries(path: str, data: Mapping[str, Any], name: str) -> Collection[Any]:
     if not isinstance(found, list):
         raise JsonFileError(f'{path}: "{name}" must be a list')
     return found
-
-
-def _are_ids(values: Sequence[Any]) -> bool:
-    return all(isinstance(each, int) and not isinstance(each, bool) for each in values)

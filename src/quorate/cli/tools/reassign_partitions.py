@@ -16,6 +16,7 @@ from quorate.cli.flat_options import (
     refuse_with,
     require,
 )
+from quorate.cli.options import INT32
 
 if TYPE_CHECKING:
     from quorate.cli.tools.reassign_files import ReassignmentPlan
@@ -75,7 +76,7 @@ quorate reassign-partitions --bootstrap-controller localhost:9093 --list --json"
 )
 @click.option(
     "--from-broker",
-    type=int,
+    type=INT32,
     multiple=True,
     metavar="ID",
     help="In place of a file: move every replica off this broker. May be repeated.",

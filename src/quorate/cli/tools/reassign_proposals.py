@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from quorate.cli.flat_options import FlatToolError
+from quorate.cli.flat_options import FlatToolError, JsonFileError, json_int
+from quorate.cli.tools.cluster_image import registered_brokers
 from quorate.cli.tools.reassign_execute import topic_replicas
 from quorate.cli.tools.reassign_files import duplicates, read_topics
 from quorate.cli.topic_filter import matching
 from quorate.client.admin.reassignments import PartitionName
+from quorate.client.connection import UnsupportedVersionError
 from quorate.controller.placement import UsableBroker, by_rack, place
 from quorate.controller.result import ApiError
 
@@ -30,11 +32,29 @@ def propose(admin: Admin, options: Mapping[str, Any]) -> tuple[Replicas, Replica
     if leaving:
         every = topic_replicas(admin, (topic.name for topic in admin.list_topics()))
         brokers = _usable(admin, _listed(options), options)
+        _check_known(admin, leaving, {broker for ids in every.values() for broker in ids})
         proposed = empty_brokers(every, set(leaving), brokers)
         return {partition: every[partition] for partition in proposed}, proposed
     brokers = _usable(admin, _listed(options), options)
     replicas = topic_replicas(admin, _topics(admin, options))
     return replicas, place_topics(replicas, brokers)
+
+
+def _check_known(admin: Admin, wanted: Sequence[int], holders: Collection[int]) -> None:
+    """Raise FlatToolError for a broker that holds no replica and is not registered."""
+    unknown = [broker for broker in wanted if broker not in holders]
+    if not unknown:
+        return
+    if admin.config.controllers:
+        known = registered_brokers(admin)
+    else:
+        try:
+            known = frozenset(admin.describe_cluster(include_fenced_brokers=True).nodes)
+        except UnsupportedVersionError:  # Kafka before 4.0 lists those that are alive
+            known = frozenset(admin.describe_cluster().nodes)
+    for broker in sorted(unknown):
+        if known is not None and broker not in known:
+            raise FlatToolError(f"Unknown broker id {broker}")
 
 
 def _listed(options: Mapping[str, Any]) -> list[int] | None:
@@ -55,8 +75,8 @@ def broker_ids(text: str) -> list[int]:
     found = []
     for entry in text.split(","):
         try:
-            found.append(int(entry))
-        except ValueError:
+            found.append(json_int(int(entry), "--broker-list"))
+        except (ValueError, JsonFileError):
             raise FlatToolError(
                 f"--broker-list: '{entry}' is not a broker id; the list must be like 0,1,2"
             ) from None

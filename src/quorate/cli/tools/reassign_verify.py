@@ -8,28 +8,33 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from quorate.cli.flat_options import FlatToolError
-from quorate.cli.tools.reassign_execute import (
+from quorate.cli.tools.cluster_image import ImageUnreadableError, read_image
+from quorate.cli.tools.reassign_execute import directory_step, move_directories, replica_text
+from quorate.cli.tools.reassign_files import ReassignmentPlan
+from quorate.cli.tools.reassign_steps import Steps
+from quorate.cli.tools.reassign_throttles import (
     DIRECTORY_RATE,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
+    Changes,
     apply_configs,
-    move_directories,
+    change_steps,
     plural,
-    replica_text,
 )
-from quorate.cli.tools.reassign_files import ReassignmentPlan
 from quorate.client.admin.configs import AlterConfigOp, OpType, Resource, ResourceType
 from quorate.client.admin.log_dirs import TopicPartitionReplica
-from quorate.client.admin.reassignments import PartitionName
+from quorate.client.admin.reassignments import PartitionName, Reassignment
 from quorate.client.admin.topics import TopicDescription
+from quorate.client.connection import UnsupportedVersionError
 from quorate.client.results import RequestFailedError
 
 if TYPE_CHECKING:
     from quorate.client import Admin
 
 _BROKER_THROTTLES: Final = (LEADER_RATE, FOLLOWER_RATE, DIRECTORY_RATE)
+_CLEARING: Final = "removal of the throttle"
 _TOPIC_THROTTLES: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 
 
@@ -64,7 +69,10 @@ def verify(admin: Admin, plan: ReassignmentPlan, options: Mapping[str, Any]) -> 
         click.echo("\n".join(directory_lines(moves)))
     cleared = not ongoing and not moving and not options["preserve_throttles"]
     if cleared:
-        clear_throttles(admin, plan, quiet=quiet)
+        brokers = throttled_brokers(admin, plan, {})
+        steps = Steps(clear_steps(brokers, plan))
+        with steps.reported():
+            clear_throttles(admin, plan, brokers, steps, quiet=quiet)
     return {
         "partitions": [
             {
@@ -189,67 +197,117 @@ def _directory_line(replica: TopicPartitionReplica, state: DirectoryState) -> st
 
 
 # -- throttles and the end -----------------------------------------------------------------------
-def clear_throttles(admin: Admin, plan: ReassignmentPlan, *, quiet: bool) -> None:
-    """Remove the throttles of all brokers and of the plan's topics (`clearAllThrottles`)."""
+def throttled_brokers(
+    admin: Admin, plan: ReassignmentPlan, moves: Mapping[PartitionName, Reassignment]
+) -> list[int]:
+    """The brokers whose throttles are cleared: those of the plan and all others (`clearAllThrottles`).
+
+    Controllers know every registered broker, and every one with configs. Where the user may not read
+    their log, the replicas of the partitions are all that is known.
+    """
     brokers = set(plan.brokers)
-    if not admin.config.controllers:  # controllers do not list brokers
-        brokers |= set(admin.describe_cluster().nodes)
+    if not admin.config.controllers:
+        return sorted(brokers | set(admin.describe_cluster().nodes))
+    try:
+        return sorted(read_image(admin).cluster.brokers)
+    except ImageUnreadableError:
+        pass
+    brokers.update(broker for move in moves.values() for broker in move.replicas)
+    try:
+        described = admin.describe_topics(plan.topics)
+        configured = admin.list_config_resources(ResourceType.BROKER)
+    except (UnsupportedVersionError, RequestFailedError):
+        return sorted(brokers)
+    for topic in described.values():
+        if not isinstance(topic, RequestFailedError):
+            brokers.update(broker for part in topic.partitions for broker in part.replicas)
+    brokers.update(int(each.name) for each in configured if each.name)
+    return sorted(brokers)
+
+
+def _cleared(kind: ResourceType, names: Iterable[str], keys: Sequence[str]) -> Changes:
+    return {
+        Resource(kind, name): [AlterConfigOp(key, OpType.DELETE) for key in keys] for name in names
+    }
+
+
+def _clearing(brokers: Sequence[int], plan: ReassignmentPlan) -> tuple[Changes, Changes]:
+    return (
+        _cleared(ResourceType.BROKER, map(str, brokers), _BROKER_THROTTLES),
+        _cleared(ResourceType.TOPIC, plan.topics, _TOPIC_THROTTLES),
+    )
+
+
+def clear_steps(brokers: Sequence[int], plan: ReassignmentPlan) -> list[str]:
+    """How `Steps` names what `clear_throttles` does."""
+    return [
+        step for changes in _clearing(brokers, plan) for step in change_steps(_CLEARING, changes)
+    ]
+
+
+def clear_throttles(
+    admin: Admin, plan: ReassignmentPlan, brokers: Sequence[int], steps: Steps, *, quiet: bool
+) -> None:
+    """Remove the throttles of these brokers and of the plan's topics (`clearAllThrottles`).
+
+    Those of the topics are removed even where a broker fails.
+    """
+    of_brokers, of_topics = _clearing(brokers, plan)
     if not quiet:
-        click.echo(
-            f"Clearing broker-level throttles on broker{plural(brokers)} {_ids(sorted(brokers))}"
-        )
-    _clear(admin, ResourceType.BROKER, map(str, sorted(brokers)), _BROKER_THROTTLES)
+        click.echo(f"Clearing broker-level throttles on broker{plural(brokers)} {_ids(brokers)}")
+    failure = None
+    try:
+        apply_configs(admin, of_brokers, steps, _CLEARING)
+    except FlatToolError as error:
+        failure = error
     if not quiet:
         topics = plan.topics
         click.echo(f"Clearing topic-level throttles on topic{plural(topics)} {','.join(topics)}")
-    _clear(admin, ResourceType.TOPIC, plan.topics, _TOPIC_THROTTLES)
-
-
-def _clear(admin: Admin, kind: ResourceType, names: Iterable[str], keys: Sequence[str]) -> None:
-    apply_configs(
-        admin,
-        {
-            Resource(kind, name): [AlterConfigOp(key, OpType.DELETE) for key in keys]
-            for name in names
-        },
-    )
+    apply_configs(admin, of_topics, steps, _CLEARING)
+    if failure is not None:
+        raise failure
 
 
 def cancel(admin: Admin, plan: ReassignmentPlan, options: Mapping[str, Any]) -> dict[str, Any]:
     """Cancel what is in progress of the plan; the document of what was cancelled.
 
-    Raises FlatToolError with the partitions that were refused.
+    Raises FlatToolError with the partitions that were refused. What was done is printed on stderr.
     """
     quiet = options["as_json"]
     wanted = dict(plan.targets)
     found = admin.list_partition_reassignments(wanted) if wanted else {}
     active = sorted(each for each, move in found.items() if move.adding or move.removing)
-    if active:
-        outcome = admin.alter_partition_reassignments(dict.fromkeys(active))
-        errors = {each: error for each, error in outcome.items() if error is not None}
-        if errors:
-            lines = [f"Error cancelling partition reassignment{plural(errors)} for:"]
-            lines += [f"{each}: {errors[each].reason}" for each in sorted(errors)]
-            raise FlatToolError("\n".join(lines))
-    if not quiet:
-        if active:
-            shown = ",".join(map(str, active))
-            click.echo(
-                f"Successfully cancelled partition reassignment{plural(active)} for: {shown}"
-            )
-        else:
-            click.echo("None of the specified partition reassignments are active.")
     moves = {
         each: state.current
         for each, state in directory_states(admin, plan.directories).items()
         if state.is_active and state.current is not None
     }
-    if moves:
-        move_directories(admin, moves, options)
-    elif not quiet:
-        click.echo("None of the specified partition moves are active.", nl=False)
-    if not options["preserve_throttles"]:
-        clear_throttles(admin, plan, quiet=quiet)
+    clears = not options["preserve_throttles"]
+    brokers = throttled_brokers(admin, plan, found) if clears else []
+    steps = Steps(
+        (
+            *map(_cancelling, active),
+            *map(directory_step, sorted(moves)),
+            *(clear_steps(brokers, plan) if clears else ()),
+        )
+    )
+    with steps.reported():
+        if active:
+            _cancel_moves(admin, active, steps)
+        if not quiet:
+            if active:
+                shown = ",".join(map(str, active))
+                click.echo(
+                    f"Successfully cancelled partition reassignment{plural(active)} for: {shown}"
+                )
+            else:
+                click.echo("None of the specified partition reassignments are active.")
+        if moves:
+            move_directories(admin, moves, options, steps)
+        elif not quiet:
+            click.echo("None of the specified partition moves are active.", nl=False)
+        if clears:
+            clear_throttles(admin, plan, brokers, steps, quiet=quiet)
     return {
         "cancelled": [{"topic": each.topic, "partition": each.partition} for each in active],
         "cancelledDirectoryMoves": [
@@ -260,5 +318,20 @@ def cancel(admin: Admin, plan: ReassignmentPlan, options: Mapping[str, Any]) -> 
             }
             for each in sorted(moves)
         ],
-        "throttlesCleared": not options["preserve_throttles"],
+        "throttlesCleared": clears,
     }
+
+
+def _cancelling(partition: PartitionName) -> str:
+    return f"cancellation of {partition}"
+
+
+def _cancel_moves(admin: Admin, active: Sequence[PartitionName], steps: Steps) -> None:
+    outcome = admin.alter_partition_reassignments(dict.fromkeys(active))
+    errors = {each: error for each, error in outcome.items() if error is not None}
+    for each in sorted(outcome.keys() - errors.keys()):
+        steps.done(_cancelling(each))
+    if errors:
+        lines = [f"Error cancelling partition reassignment{plural(errors)} for:"]
+        lines += [f"{each}: {errors[each].reason}" for each in sorted(errors)]
+        raise FlatToolError("\n".join(lines))

@@ -10,13 +10,16 @@ import click
 from quorate.base.errors import QuorateError
 from quorate.cli.flat_options import (
     FlatToolError,
+    JsonFileError,
     flat_command,
     given_options,
+    json_int,
     open_tool,
     print_json,
     refuse_with,
     require,
 )
+from quorate.cli.options import INT32
 from quorate.cli.topic_filter import matching, topic_pattern, topic_starts
 
 if TYPE_CHECKING:
@@ -72,7 +75,7 @@ quorate topics --bootstrap-server localhost:9092 --describe --under-replicated-p
     help="A config of the new topic. May be repeated.",
 )
 @click.option("--delete-config", multiple=True, metavar="NAME", help="No longer supported.")
-@click.option("--partitions", type=int, metavar="COUNT", help="Partitions of the topic.")
+@click.option("--partitions", type=INT32, metavar="COUNT", help="Partitions of the topic.")
 @click.option("--replication-factor", type=int, metavar="COUNT", help="Replicas of a partition.")
 @click.option(
     "--replica-assignment",
@@ -359,8 +362,8 @@ def parse_assignment(text: str) -> list[list[int]]:
     found: list[list[int]] = []
     for index, entry in enumerate(text.split(",") if text else ()):
         try:
-            brokers = [int(each) for each in entry.split(":")]
-        except ValueError:
+            brokers = [json_int(int(each), entry) for each in entry.split(":")]
+        except (ValueError, JsonFileError):
             raise TopicToolError(
                 f"--replica-assignment: '{entry}' of partition {index} must be broker ids, 1:2:3"
             ) from None

@@ -78,4 +78,6 @@ def _read_token(path: Path) -> str:
     try:
         return path.read_text("utf-8").strip()
     except (OSError, ValueError) as error:
-        raise SaslError(f"cannot read the token of OAUTHBEARER in {shown(path)}: {why(error)}") from None
+        raise SaslError(
+            f"cannot read the token of OAUTHBEARER in {shown(path)}: {why(error)}"
+        ) from None

@@ -137,17 +137,17 @@ def _read(place: str, path: str, password: str | None, key_password: str | None)
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
         raise StoreError(place, f"cannot read {shown(path)}: {why(error)}") from None
-    shown = f"{place} ({path})"
+    where = f"{place} ({path})"
     if data.startswith(_JKS):
-        return _jks(shown, data, password, key_password or password)
+        return _jks(where, data, password, key_password or password)
     if data.startswith(_JCEKS):
         raise StoreError(
-            shown,
+            where,
             "JCEKS stores are not supported: convert it with keytool -importkeystore to PKCS12",
         )
     if b"-----BEGIN " in data:
-        return _pem(shown, data.decode("latin-1"), key_password)
-    return _pkcs12(shown, data, password)
+        return _pem(where, data.decode("latin-1"), key_password)
+    return _pkcs12(where, data, password)
 
 
 def _pem(place: str, text: str, password: str | None) -> _StoreContent:
