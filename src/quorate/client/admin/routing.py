@@ -54,6 +54,8 @@ SPREAD: Final = 4
 READ_AGAIN_S: Final = 1.0
 """How long a controller is believed to be the active one without asking again, for reads."""
 _METADATA: Final = 3
+_SHORT_MS: Final = 100
+"""An attempt with less time may fail only because its call gives up."""
 _JITTER: Final = 0.2
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
@@ -230,6 +232,8 @@ class Router:
         reported = False
         attempts = 0
         note = ""
+        last: ClientError | None = None
+        left_ms = (ends - started) * 1000
         while True:
             try:
                 found = await attempt()
@@ -254,9 +258,12 @@ class Router:
             if isinstance(failure, NoReachableNodeError):
                 limit = min(limit, self.config.unreachable_after_ms)
             if elapsed_ms + backoff_ms >= limit:
+                if isinstance(failure, NoResponseError) and left_ms < _SHORT_MS:
+                    failure = last or failure  # the deadline cut this attempt: it says little
                 if note and note not in str(failure):
                     raise NoResponseError(f"{failure}; {note}", note) from failure
                 raise failure
+            last, left_ms = failure, (ends - started) * 1000 - elapsed_ms - backoff_ms
             # 4. Report a long wait once, then back off.
             if not reported and elapsed_ms >= self.config.report_after_ms:
                 self._on_wait(str(failure))

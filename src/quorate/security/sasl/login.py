@@ -79,5 +79,5 @@ def _read_token(path: Path) -> str:
         return path.read_text("utf-8").strip()
     except (OSError, ValueError) as error:
         raise SaslError(
-            f"cannot read the token of OAUTHBEARER in {shown(path)}: {why(error)}"
+            f"cannot read the token of OAUTHBEARER in {shown(str(path))}: {why(error)}"
         ) from None
