@@ -143,6 +143,35 @@ def test_a_password_without_a_store_is_refused(store):
             client_context({**values, f"{store}.password": "secret"})
 
 
+@pytest.mark.parametrize(
+    ("more", "key"),
+    [
+        ({"ssl.keystore.password": "x"}, "ssl.keystore.password"),
+        ({"ssl.keystore.type": "FOO"}, "ssl.keystore.type"),
+        ({"ssl.truststore.type": "FOO"}, "ssl.truststore.type"),
+        ({"ssl.truststore.location": "x", "ssl.truststore.certificates": "y"}, "ssl.truststore"),
+        ({"ssl.keystore.location": "", "ssl.keystore.certificate.chain": "x"}, "ssl.keystore.cert"),
+    ],
+)
+def test_stores_that_kafka_refuses_are_refused(tmp_path, more, key):
+    """Also where nobody reads the trust store: ssl.client.auth=none."""
+    path = tmp_path / "key.pem"
+    path.write_text(PEM_KEY.decode() + pem("CERTIFICATE", OWN))
+    values = {"ssl.keystore.location": str(path)}
+    server_context(values)
+    with pytest.raises(StoreError) as caught:
+        server_context({**values, **more})
+    assert caught.value.key.startswith(key)
+
+
+def test_the_suite_that_only_signals_is_no_suite(tmp_path):
+    path = tmp_path / "key.pem"
+    path.write_text(PEM_KEY.decode() + pem("CERTIFICATE", OWN))
+    suites = "TLS_EMPTY_RENEGOTIATION_INFO_SCSV,TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
+    values = {"ssl.keystore.location": str(path), "ssl.enabled.protocols": "TLSv1.2"}
+    server_context({**values, "ssl.cipher.suites": suites})
+
+
 PKCS8 = KEY.private_bytes(DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
 OWN = CHAIN[0].public_bytes(DER)
 CURVE = bytes.fromhex("06082a8648ce3d030107")

@@ -28,6 +28,8 @@ from quorate.security.tls.names import rfc2253
 
 _JKS: Final = b"\xfe\xed\xfe\xed"
 _JCEKS: Final = b"\xce\xce\xce\xce"
+_TYPES: Final = ("PEM", "PKCS12", "JKS", "JCEKS")
+_TYPES_TEXT: Final = "PEM, PKCS12 or JKS"
 _SALT: Final = 20
 """Bytes of the salt before, and of the digest after, a key in a JKS store."""
 _NOT_PKCS8: Final = (
@@ -80,6 +82,7 @@ def named(place: str) -> Iterator[None]:
 def read_key(values: Mapping[str, str]) -> KeyEntry | None:
     """The key that `ssl.keystore.*` names; None without one. Raises StoreError."""
     _check_place(values, "ssl.keystore", "key")
+    _check_place(values, "ssl.truststore", "certificates")
     with named(key_place(values)):
         return _read_key(values)
 
@@ -95,6 +98,10 @@ def _read_key(values: Mapping[str, str]) -> KeyEntry | None:
             )
         found = _pem(place, f"{inline}\n{chain}", key_password)
     else:
+        if values.get("ssl.keystore.certificate.chain"):
+            raise StoreError(
+                "ssl.keystore.certificate.chain", "is set without a key: set ssl.keystore.key, too"
+            )
         if not values.get(place):
             return None
         found = _read(
@@ -131,6 +138,9 @@ def _check_place(values: Mapping[str, str], store: str, inline: str) -> None:
     location, own = f"{store}.location", f"{store}.{inline}"
     if values.get(own) and values.get(location):
         raise StoreError(own, f"set {location} or this key, not both")
+    kind = values.get(f"{store}.type")
+    if kind and kind.upper() not in _TYPES:
+        raise StoreError(f"{store}.type", f"{kind!r} is not a type of stores: use {_TYPES_TEXT}")
     if values.get(f"{store}.password") and not (values.get(own) or values.get(location)):
         raise StoreError(f"{store}.password", f"is set without a store: set {location}, too")
 
@@ -158,6 +168,11 @@ def _read(
             "JCEKS stores are not supported: convert it with keytool -importkeystore to PKCS12",
         )
     if b"-----BEGIN " in data:
+        if password is not None:
+            key = place.replace(".location", ".password")
+            raise StoreError(
+                key, "PEM has no password of the store: remove it, as Kafka refuses it"
+            )
         return _pem(where, data.decode("latin-1"), key_password)
     return _pkcs12(where, data, password)
 
