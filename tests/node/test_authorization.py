@@ -43,13 +43,13 @@ def world():
     return world
 
 
-def allow(world, operation, resource=AclResource.CLUSTER, name="kafka-cluster"):
+def allow(world, operation, resource=AclResource.CLUSTER, name="kafka-cluster", host="10.0.0.7"):
     creation = CreateAclsRequest.AclCreation(
         resource_type=resource,
         resource_name=name,
         resource_pattern_type=LITERAL,
         principal=ALICE,
-        host="10.0.0.7",
+        host=host,
         operation=operation,
         permission_type=ALLOW,
     )
@@ -212,6 +212,28 @@ def test_in_an_envelope_the_inner_principal_counts(world):
     assert inner() == DENIED
     allow(world, AclOperation.ALTER_CONFIGS)
     assert inner() == 0
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        (bytes(15) + b"\1", "0:0:0:0:0:0:0:1"),
+        (bytes(10) + b"\xff\xff\x0a\0\0\x07", "10.0.0.7"),
+    ],
+)
+def test_the_address_in_an_envelope_has_javas_form(world, address, host):
+    """An entry that allows a Java cluster's client, allows it here."""
+    allow(world, AclOperation.ALTER_CONFIGS, host=host)
+    data = DefaultPrincipalData(type="User", name="alice")
+    request = EnvelopeRequest(
+        request_data=encode_request(quota(), 1, 7, "client")[4:],
+        request_principal=bytes(2) + encode(data, 0),
+        client_host_address=address,
+    )
+    response = world.ask(world.active.node_id, request)
+    answer = decode_response(response.response_data, 49, 1)[1]
+    assert isinstance(answer, AlterClientQuotasResponse)
+    assert answer.entries[0].error_code == 0
 
 
 @kafka_scenario("MetadataLoaderTest", "catchingUpState")

@@ -138,6 +138,40 @@ def test_the_host_is_an_address_or_a_range(host, expected):
     assert may(Op.READ, entry(host=host)) == expected
 
 
+LONG = "fe80:0:0:0:0:0:ab:1"
+
+
+@pytest.mark.parametrize("permission", [ALLOW, DENY])
+@pytest.mark.parametrize(
+    ("text", "host", "is_java"),
+    [
+        ("0:0:0:0:0:0:0:1", "0:0:0:0:0:0:0:1", True),
+        ("::1", "0:0:0:0:0:0:0:1", False),
+        ("0000::0001", "0:0:0:0:0:0:0:1", False),
+        (f"{LONG}%2", f"{LONG}%2", True),
+        ("FE80::AB:1%2", f"{LONG}%2", False),
+        ("fe80::ab:1%eth0", f"{LONG}%2", False),
+        ("fe80::ab:1", f"{LONG}%2", False),
+        ("::ffff:10.0.0.7", "10.0.0.7", False),
+    ],
+)
+def test_an_entry_that_denies_takes_any_spelling_and_one_that_allows_javas(
+    text, host, is_java, permission
+):
+    """Else an entry of a Java cluster loses its effect here, or allows what Java does not."""
+    made = entry(host=text, permission=permission), entry(2)
+    records = made if permission == DENY else made[:1]
+    assert may(Op.READ, *records, who=Requester("User:alice", host)) == (
+        is_java if permission == ALLOW else False
+    )
+
+
+@pytest.mark.parametrize("text", ["::2", "fe80::ab:1%3", "localhost", "::1%", ":x"])
+def test_an_entry_that_denies_another_address_denies_no_more(text):
+    who = Requester("User:alice", f"{LONG}%2")
+    assert may(Op.READ, entry(host=text, permission=DENY), entry(2), who=who)
+
+
 @kafka_scenario("AclControlManagerTest", "addAndDelete")
 @kafka_scenario("StandardAuthorizerTest", "listAcls")
 def test_a_removed_entry_counts_no_more():

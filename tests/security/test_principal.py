@@ -31,6 +31,10 @@ def test_a_principal_is_written_as_type_and_name():
         (r"RULE:^CN=(.*?),.*$/$12/", "Alice2"),
         (r"RULE:^CN=(?<who>.*?),.*$/${who}\/x/", "Alice/x"),
         (r"RULE:^CN=([A-Z\[\&&]\w+),.*$/$1/", "Alice"),
+        (r"RULE:^CN=(\p{Alnum}+),.*\z/$1/", "Alice"),
+        (r"RULE:^CN=([\p{Upper}\p{Ll}]+),\P{Digit}*$/$1/", "Alice"),
+        (r"RULE:^CN=(\pL+),\H*$/$1/", "Alice"),
+        (r"RULE:^\QCN=\E(\x{41}.*?),.*$/$1/", "Alice"),
     ],
 )
 def test_the_first_rule_that_matches_decides(rules, name):
@@ -41,6 +45,10 @@ def test_the_first_rule_that_matches_decides(rules, name):
     ("rules", "message"),
     [
         ("default", "Invalid rule"),
+        (r"RULE:^CN=(\p{IsLatin}+)$/$1/", r"the class .p.IsLatin. is not supported"),
+        (r"RULE:^CN=(\X+)$/$1/", r"X is not supported"),
+        (r"RULE:^CN=([\P{L}]+)$/$1/", r"inside of a class is not supported"),
+        (r"RULE:^CN=(?i)(a)$/$1/", r"flags not at the start"),
         ("RULE:^CN=(.*?),OU=.*$/$1", "Invalid rule"),
         ("RULE:^CN=((/$1/", "the pattern"),
         ("RULE:^CN=(?<who>.*?),.*$/${whom}/", "has no group whom"),

@@ -51,15 +51,15 @@ def der(tag, content):
     return bytes([tag]) + length + content
 
 
-def jks(password):
+def jks(password, chain=CHAIN, root=ROOT, key_password=None):
     def certificate(one):
         data = one.public_bytes(DER)
         return b"\0\5X.509" + struct.pack(">I", len(data)) + data
 
-    secret = sealed(password)
+    secret = sealed(key_password or password)
     own = struct.pack(">I", 1) + b"\0\2me" + bytes(8) + struct.pack(">I", len(secret)) + secret
-    own += struct.pack(">I", len(CHAIN)) + b"".join(map(certificate, CHAIN))
-    trusted = struct.pack(">I", 2) + b"\0\2ca" + bytes(8) + certificate(ROOT)
+    own += struct.pack(">I", len(chain)) + b"".join(map(certificate, chain))
+    trusted = struct.pack(">I", 2) + b"\0\2ca" + bytes(8) + certificate(root)
     data = bytes.fromhex("feedfeed") + struct.pack(">II", 2, 2) + own + trusted
     salted = password.encode("utf-16-be") + b"Mighty Aphrodite" + data
     return data + hashlib.sha1(salted, usedforsecurity=False).digest()
@@ -81,10 +81,42 @@ def test_a_store_is_recognized_by_its_content(tmp_path, make):
     assert entry.key.public_key() == KEY.public_key()
     assert entry.chain[0] == CHAIN[0]
     trust = {"ssl.truststore.location": str(path), "ssl.truststore.password": "secret"}
-    assert ROOT in not_none(read_trust(trust))
+    assert CHAIN[0] in not_none(read_trust(trust))
     with pytest.raises(StoreError, match="password is wrong") as caught:
         read_key({**values, "ssl.keystore.password": "guess!"})
     assert "guess!" not in str(caught.value)
+
+
+def chained(*trusted):
+    """A store of a key with its chain, and of entries of certificates: as keytool writes it."""
+    assert isinstance(KEY, EllipticCurvePrivateKey)
+    named = [pkcs12.PKCS12Certificate(ROOT, rfc2253(ROOT.subject.public_bytes()).encode())]
+    named += [pkcs12.PKCS12Certificate(one, b"ca") for one in trusted]
+    return pkcs12.serialize_key_and_certificates(
+        b"me", KEY, CHAIN[0], named, serialization.BestAvailableEncryption(b"secret")
+    )
+
+
+OTHER_CA = x509.load_pem_x509_certificate(trustme.CA().cert_pem.bytes())
+
+
+@pytest.mark.parametrize(
+    ("data", "trusted"),
+    [
+        (p12("secret"), [CHAIN[0]]),
+        (chained(), [CHAIN[0]]),
+        (chained(ROOT), [CHAIN[0], ROOT]),
+        (chained(OTHER_CA), [CHAIN[0], OTHER_CA]),
+        (jks("secret", [*CHAIN, ROOT], OTHER_CA), [CHAIN[0], OTHER_CA]),
+        (jks("secret", CHAIN, ROOT, key_password="another"), [CHAIN[0], ROOT]),
+    ],
+)
+def test_a_trust_store_does_not_trust_the_issuers_of_its_keys(tmp_path, data, trusted):
+    """As Java's TrustManagerFactory: else everyone whom the issuer of a key certified is let in."""
+    path = tmp_path / "store"
+    path.write_bytes(data)
+    values = {"ssl.truststore.location": str(path), "ssl.truststore.password": "secret"}
+    assert list(not_none(read_trust(values))) == trusted
 
 
 def test_an_encrypted_pem_key_needs_its_password():
@@ -109,6 +141,35 @@ def test_a_password_without_a_store_is_refused(store):
     for values in ({}, {f"{store}.location": ""}):
         with pytest.raises(StoreError, match=rf"{store}\.password: is set without a store"):
             client_context({**values, f"{store}.password": "secret"})
+
+
+@pytest.mark.parametrize(
+    ("more", "key"),
+    [
+        ({"ssl.keystore.password": "x"}, "ssl.keystore.password"),
+        ({"ssl.keystore.type": "FOO"}, "ssl.keystore.type"),
+        ({"ssl.truststore.type": "FOO"}, "ssl.truststore.type"),
+        ({"ssl.truststore.location": "x", "ssl.truststore.certificates": "y"}, "ssl.truststore"),
+        ({"ssl.keystore.location": "", "ssl.keystore.certificate.chain": "x"}, "ssl.keystore.cert"),
+    ],
+)
+def test_stores_that_kafka_refuses_are_refused(tmp_path, more, key):
+    """Also where nobody reads the trust store: ssl.client.auth=none."""
+    path = tmp_path / "key.pem"
+    path.write_text(PEM_KEY.decode() + pem("CERTIFICATE", OWN))
+    values = {"ssl.keystore.location": str(path)}
+    server_context(values)
+    with pytest.raises(StoreError) as caught:
+        server_context({**values, **more})
+    assert caught.value.key.startswith(key)
+
+
+def test_the_suite_that_only_signals_is_no_suite(tmp_path):
+    path = tmp_path / "key.pem"
+    path.write_text(PEM_KEY.decode() + pem("CERTIFICATE", OWN))
+    suites = "TLS_EMPTY_RENEGOTIATION_INFO_SCSV,TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
+    values = {"ssl.keystore.location": str(path), "ssl.enabled.protocols": "TLSv1.2"}
+    server_context({**values, "ssl.cipher.suites": suites})
 
 
 PKCS8 = KEY.private_bytes(DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())

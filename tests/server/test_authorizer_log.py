@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+import quorate.server.authorizer_log as authorizer_log_module
 from conformance.marker import kafka_scenario
 from quorate.config.monitoring_settings import AuthorizerLogSettings, authorizer_log
 from quorate.config.settings import ConfigError, Settings
@@ -23,6 +24,7 @@ from quorate.server.rotating_file import RotatingFile
 
 ALICE = Requester("User:alice", "10.0.0.7", 3)
 DENIED = Decision(False, "DefaultDeny")
+ALLOWED = Decision(True, "DefaultAllow")
 
 
 def log_of(folder, **more):
@@ -65,7 +67,9 @@ def test_a_line_names_who_asked_what_and_the_entry_that_decided(permission, leve
     )
 
 
-def test_a_slow_disk_costs_decisions_and_never_waits(tmp_path, monkeypatch, caplog):
+@pytest.fixture
+def slow_disk(monkeypatch):
+    """A disk that writes once `hold` is set; `held`: it is asked to."""
     hold, held = threading.Event(), threading.Event()
     append = RotatingFile.append
 
@@ -75,18 +79,55 @@ def test_a_slow_disk_costs_decisions_and_never_waits(tmp_path, monkeypatch, capl
         append(self, lines)
 
     monkeypatch.setattr(RotatingFile, "append", slow)
-    decisions, log = log_of(tmp_path)
+    yield hold, held
+    hold.set()
+
+
+def test_a_slow_disk_costs_what_is_allowed_and_no_denial(tmp_path, monkeypatch, caplog, slow_disk):
+    monkeypatch.setattr(authorizer_log_module, "_MAX_WAITING", 200)
+    hold, held = slow_disk
+    decisions = DecisionLog(with_allowed=True)
+    log = AuthorizerLog(AuthorizerLogSettings(tmp_path), decisions, 1)
     refuse(decisions, "first")
     log.write_new(0)
     assert held.wait(10)
     for number in range(300):
-        refuse(decisions, f"t{number}")
+        decisions.add(ALICE, AclOperation.READ, AclResource.TOPIC, f"t{number}", ALLOWED)
         log.write_new(0)
-    assert log.missing == 300 - 256
+    for number in range(300):
+        refuse(decisions, f"denied{number}")
+        log.write_new(0)
+    assert log.missing == 100
     hold.set()
     log.close()
-    assert "44 decisions are missing in the authorizer's log" in caplog.text
-    assert (tmp_path / TEXT_FILE).read_text().count("\n") == 257
+    assert "100 decisions are missing in the authorizer's log" in caplog.text
+    text = (tmp_path / TEXT_FILE).read_text()
+    assert text.count("is Denied") == 301
+    assert text.count("is Allowed") == 200
+
+
+def test_too_many_denials_wait_for_the_disk(tmp_path, monkeypatch, slow_disk):
+    monkeypatch.setattr(authorizer_log_module, "_MAX_WAITING", 2)
+    monkeypatch.setattr(authorizer_log_module, "_MOST_DENIED", 4)
+    hold, held = slow_disk
+    decisions, log = log_of(tmp_path)
+    written = threading.Event()
+
+    def write():
+        for number in range(20):
+            refuse(decisions, f"t{number}")
+            log.write_new(0)
+        written.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert held.wait(10)
+    assert not written.wait(0.05)
+    hold.set()
+    writer.join(10)
+    log.close()
+    assert log.missing == 0
+    assert (tmp_path / TEXT_FILE).read_text().count("is Denied") == 20
 
 
 def test_a_full_disk_is_reported_once(tmp_path, monkeypatch, caplog):

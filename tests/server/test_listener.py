@@ -519,7 +519,8 @@ def test_the_limit_on_held_requests_is_kafkas_key_and_at_least_one_request(
 def test_limits_for_hosts_apply_to_their_addresses(tmp_path):
     key = "max.connections.per.ip.overrides"
     found = limits(config(tmp_path, f"{key}=127.0.0.1:5 , 0:0::1:6\n"))
-    assert found.max_connections_by_ip == {"127.0.0.1": 5, "::1": 6}
+    assert found.max_connections_by_ip == {"127.0.0.1": 5, "0:0:0:0:0:0:0:1": 6}
+    assert found.max_connections_of("0:0:0:0:0:0:0:1%2") == 6
     with pytest.raises(QuorateError, match=f"{key} names the host a..b: [^\\[]*$"):
         limits(config(tmp_path, f"{key}=a..b:5\n"))
     for text in (":5", "127.0.0.1:6, :5"):
@@ -534,7 +535,7 @@ def test_a_limit_for_a_host_applies_to_each_of_its_addresses(tmp_path, monkeypat
 
     monkeypatch.setattr("socket.getaddrinfo", resolve)
     found = limits(config(tmp_path, "max.connections.per.ip.overrides=many:5,one:6\n"))
-    assert found.max_connections_by_ip == {"10.0.0.1": 5, "10.0.0.2": 6, "fd00::1": 5}
+    assert found.max_connections_by_ip == {"10.0.0.1": 5, "10.0.0.2": 6, "fd00:0:0:0:0:0:0:1": 5}
 
 
 def config(folder, text):

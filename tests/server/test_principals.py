@@ -4,14 +4,19 @@ import asyncio
 import logging
 import re
 import socket
+import ssl
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
+import trustme
 
 from quorate.config.node_file import load_config
 from quorate.config.settings import ConfigError
 from quorate.config.unsupported import check_servable
+from quorate.security.principal import PrincipalError
 from quorate.server.limits import ConnectionLimits
 from quorate.server.listener import Acceptor
 from quorate.server.node_security import NodeSecurity
@@ -109,3 +114,30 @@ def test_a_node_does_not_pass_over_a_java_builder(load):
     with pytest.raises(ConfigError, match=f"{KEY}=module:attribute"):
         check_servable(load(java))
     check_servable(load(f"{java}{KEY}=our_principals:everything\n"))
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
+def test_rules_name_the_clients_of_tls_and_not_those_of_sasl(load, tmp_path, protocol):
+    """`DefaultKafkaPrincipalBuilder` maps no name of a `SaslAuthenticationContext`."""
+    ca = trustme.CA()
+    made, client = ca.issue_cert("localhost"), ca.issue_cert("tool", common_name="tool")
+    made.private_key_and_cert_chain_pem.write_to_path(tmp_path / "key.pem")
+    ca.cert_pem.write_to_path(tmp_path / "ca.pem")
+    text = LINES.replace("CLIENT:PLAINTEXT", f"CLIENT:{protocol}")
+    path = tmp_path / "tls.properties"
+    path.write_text(
+        f"{text}ssl.keystore.location={tmp_path}/key.pem\n"
+        f"ssl.truststore.location={tmp_path}/ca.pem\n"
+        "ssl.principal.mapping.rules=RULE:^CN=broker$/broker/\n"
+        "listener.name.client.ssl.client.auth=required\n"
+    )
+    wrapped = NodeSecurity(load_config(path)).of("CLIENT").wrap
+    assert wrapped is not None
+    transport = wrapped(Mock())
+    name = cast(Any, transport)._principal_of
+    certificate = ssl.PEM_cert_to_DER_cert(client.cert_chain_pems[0].bytes().decode())
+    if protocol == "SASL_SSL":
+        assert name(certificate) == "User:ANONYMOUS"
+    else:
+        with pytest.raises(PrincipalError, match="No rules apply"):
+            name(certificate)

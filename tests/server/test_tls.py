@@ -134,7 +134,7 @@ def test_tls_to_a_plaintext_port_is_named():
         ("ssl.cipher.suites", "NULL", "is not the name of a suite"),
         ("ssl.provider", "BCFIPS", "remove the key"),
         ("ssl.client.auth", "maybe", "is not one of"),
-        ("ssl.keystore.key", "", "needs a certificate"),
+        ("ssl.keystore.key", "", "is set without a key"),
         ("ssl.truststore.certificates", "x", "holds no certificate"),
         ("ssl.truststore.location", "/x", "set ssl.truststore.location or this key, not both"),
     ],

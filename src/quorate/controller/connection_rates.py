@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from quorate.base.java_address import spellings
 from quorate.config_definitions.definition import broker_configs
 from quorate.config_definitions.values import ConfigValueError, parse
 from quorate.controller.configs_in_force import ConfigsInForce
@@ -76,7 +77,7 @@ def _rate(texts: Texts, name: str, otherwise: int) -> int:
 
 
 def _ip_rate(quotas: Quotas, ip: str) -> int:
-    for name in (ip, None):
+    for name in (*spellings(ip), None):
         found = quotas.get(quota_entity({"ip": name}))
         if found is not None and IP_RATE in found:
             return int(found[IP_RATE])

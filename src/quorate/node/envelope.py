@@ -6,6 +6,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from quorate.base.errors import ErrorCode
+from quorate.base.java_address import java_address
 from quorate.node.apis import API_TABLE
 from quorate.node.request_limits import check_size
 from quorate.node.requests import Call
@@ -35,7 +36,7 @@ def unwrap(call: Call) -> Call | ErrorCode:
     row = API_TABLE.get(request.api_key)
     if row is None or not row.forwardable:
         return ErrorCode.INVALID_REQUEST
-    host = str(ip_address(message.client_host_address))
+    host = java_address(str(ip_address(message.client_host_address)))
     return Call(
         call.token,
         request,

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from quorate.base.java_address import is_same_address
 from quorate.metadata.image import Acl, AclPattern, Image
 from quorate.security.acl import AclOperation, AclResource
 from quorate.security.cidr import is_in_range
@@ -185,12 +186,23 @@ def _entries(image: Image, resource: AclResource, name: str) -> Iterator[Acl]:
 _NO_ENTRIES: Final[dict[bytes, Acl]] = {}
 
 
+def _is_from(acl: Acl, host: str) -> bool:
+    """Whether an entry is for an address.
+
+    As in Java, an entry that allows names the address in the form of `getHostAddress()`. One that
+    denies may have any spelling: it then denies more than Java does, and never less.
+    """
+    if acl.host in (WILDCARD, host):
+        return True
+    if "/" in acl.host:
+        return is_in_range(host, acl.host)
+    return acl.permission_type == DENY and ":" in acl.host and is_same_address(acl.host, host)
+
+
 def _matches(acl: Acl, requester: Requester, operation: AclOperation) -> bool:
     if acl.principal not in (requester.principal, WILDCARD_PRINCIPAL):
         return False
-    if acl.host not in (WILDCARD, requester.host) and not (
-        "/" in acl.host and is_in_range(requester.host, acl.host)
-    ):
+    if not _is_from(acl, requester.host):
         return False
     if acl.operation in (ALL_OPERATIONS, operation):
         return True

@@ -19,6 +19,7 @@ from immutables import Map
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, Listeners, Uuid, uuid_to_text
+from quorate.base.java_address import java_address
 from quorate.config.listeners import PROTOCOLS
 from quorate.config.monitoring_settings import METRICS_LISTENER
 from quorate.config.node_config import NodeConfig
@@ -268,7 +269,7 @@ def _addresses(host: str) -> tuple[str, ...]:
             "machine"
         )
     try:
-        return tuple(str(found[4][0]) for found in socket.getaddrinfo(host, None))
+        return tuple(java_address(str(found[4][0])) for found in socket.getaddrinfo(host, None))
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or "this is not a valid host name"
         raise QuorateError(f"{OVERRIDES} names the host {host}: {why}") from None

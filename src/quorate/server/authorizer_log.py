@@ -1,8 +1,9 @@
 """The log of the authorizer's decisions, as lines of Kafka's `kafka-authorizer.log` and as JSON lines.
 
 `quorate pipeline who` reads the former. A thread formats and writes the lines, so that the event loop
-only hands the decisions over. The thread has a bounded queue: what does not fit is counted, and the log
-says how much is missing.
+only hands the decisions over. What waits for the thread is bounded. Beyond a first bound, allowed
+decisions are dropped, and the log says how many are missing. Beyond a second, the node waits for the disk:
+a denial is never dropped, unless the disk fails.
 
 Source: `StandardAuthorizerData.buildAuditMessage`, `StandardAcl`, and the layout of `log4j2.yaml`.
 """
@@ -10,7 +11,6 @@ Source: `StandardAuthorizerData.buildAuditMessage`, `StandardAcl`, and the layou
 from __future__ import annotations
 
 import json
-import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,8 +29,10 @@ from quorate.wire.registry import APIS
 TEXT_FILE: Final = "kafka-authorizer.log"
 JSON_FILE: Final = "kafka-authorizer.jsonl"
 _LOGGER: Final = "kafka.authorizer.logger"
-_MAX_WAITING: Final = 256
-"""Batches of decisions that wait for the thread."""
+_MAX_WAITING: Final = 16_384
+"""Decisions that wait for the thread; beyond it, what is allowed is dropped."""
+_MOST_DENIED: Final = 65_536
+"""Decisions that wait before the node waits for the disk."""
 _REPORT_EVERY_S: Final = 60.0
 _RESOURCE_NAMES: Final[Mapping[int, str]] = {
     AclResource.TOPIC: "Topic",
@@ -50,8 +52,6 @@ class AuthorizerLogError(QuorateError):
 class _Batch(NamedTuple):
     entries: Sequence[LoggedDecision]
     wall_ms: int
-    missing: int
-    """Decisions before these that were not logged."""
 
 
 class AuthorizerLog:
@@ -83,53 +83,73 @@ class AuthorizerLog:
                 f"{AUTHORIZER_LOG_DIR}={settings.folder}: {error.strerror or error}: make it a "
                 "directory that this node may write"
             ) from None
-        self._queue: queue.Queue[_Batch | None] = queue.Queue(_MAX_WAITING)
+        self._changed = threading.Condition()
+        self._batches: list[_Batch] = []
+        self._waiting = 0
+        """Decisions in `_batches`."""
+        self._is_closing = False
         self._thread = threading.Thread(target=self._run, name="authorizer-log", daemon=True)
         self._thread.start()
 
     def write_new(self, wall_ms: int) -> None:
-        """Log the decisions since the last call, made at `wall_ms` since 1970; never waits."""
+        """Log the decisions since the last call, made at `wall_ms` since 1970.
+
+        It waits only while the disk is behind by `_MOST_DENIED` decisions: no denial is dropped.
+        """
         if not self._decisions.entries:
             return
         entries = self._decisions.take()
-        try:
-            self._queue.put_nowait(_Batch(entries, wall_ms, self._unreported))
-            self._unreported = 0
-        except queue.Full:
-            self._unreported += len(entries)
-            self.missing += len(entries)
+        with self._changed:
+            if self._waiting + len(entries) > _MAX_WAITING:
+                denied = [entry for entry in entries if not entry.decision.is_allowed]
+                self._unreported += len(entries) - len(denied)
+                self.missing += len(entries) - len(denied)
+                entries = denied
+                self._changed.wait_for(lambda: self._waiting < _MOST_DENIED)
+            if entries:
+                self._batches.append(_Batch(entries, wall_ms))
+                self._waiting += len(entries)
+                self._changed.notify_all()
 
     def close(self) -> None:
         """Write what waits, and close the files."""
-        self._queue.put(_Batch((), 0, self._unreported))
-        self._queue.put(None)
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
         self._thread.join()
 
     def _run(self) -> None:
-        lost, report_at = 0, 0.0
-        while (batch := self._queue.get()) is not None:
-            lost += batch.missing
-            if lost and (not batch.entries or time.monotonic() >= report_at):
-                LOG.warning("%d decisions are missing in the authorizer's log", lost)
-                lost, report_at = 0, time.monotonic() + _REPORT_EVERY_S
+        report_at, is_closing = 0.0, False
+        while not is_closing:
+            with self._changed:
+                self._changed.wait_for(lambda: self._batches or self._is_closing)
+                batches, self._batches, self._waiting = self._batches, [], 0
+                is_closing, lost = self._is_closing, self._unreported
+                if lost and (is_closing or time.monotonic() >= report_at):
+                    self._unreported = 0
+                    LOG.warning("%d decisions are missing in the authorizer's log", lost)
+                    report_at = time.monotonic() + _REPORT_EVERY_S
+                self._changed.notify_all()
             try:
-                self._append(batch)
+                self._append(batches)
             except OSError as error:
-                self.missing += len(batch.entries)
+                with self._changed:
+                    self.missing += sum(len(batch.entries) for batch in batches)
                 self._fail(error)
             else:
                 self._is_failing = False
         for file in self._files.values():
             file.close()
 
-    def _append(self, batch: _Batch) -> None:
+    def _append(self, batches: Sequence[_Batch]) -> None:
         for form, file in self._files.items():
-            lines = (
-                text_lines(batch.entries, batch.wall_ms)
-                if form == "text"
-                else json_lines(batch.entries, batch.wall_ms, self._node_id)
-            )
-            file.append("".join(lines).encode("utf-8", "backslashreplace"))
+            for batch in batches:
+                lines = (
+                    text_lines(batch.entries, batch.wall_ms)
+                    if form == "text"
+                    else json_lines(batch.entries, batch.wall_ms, self._node_id)
+                )
+                file.append("".join(lines).encode("utf-8", "backslashreplace"))
 
     def _fail(self, error: OSError) -> None:
         if not self._is_failing:

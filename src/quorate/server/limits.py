@@ -32,6 +32,10 @@ class ConnectionLimits:
     max_descriptor_connections: int = 2**31 - 1
     """How many connections leave the process enough file descriptors. Not a Kafka key."""
 
+    def max_connections_of(self, host: str) -> int:
+        """The limit of an address in Java's form. As in Java, its scope does not count."""
+        return self.max_connections_by_ip.get(host.partition("%")[0], self.max_connections_per_ip)
+
     @property
     def sweep_s(self) -> float | None:
         """How often to look for idle connections, in s; None: never."""

@@ -24,6 +24,7 @@ from typing import Final, cast
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
+from quorate.base.java_address import peer_host
 from quorate.controller.connection_rates import Admission
 from quorate.server.authentication import OPEN_LISTENER, Authentication, ListenerSecurity
 from quorate.server.limits import ConnectionLimits
@@ -43,7 +44,6 @@ _MAX_UNANSWERED: Final = 128
 _UNSENT_CHECK_BYTES: Final = 65_536
 """Unsent bytes of one connection from which on those of all connections are summed up."""
 _AT_ONCE: Final = Admission(0)
-_IPV4_IN_IPV6: Final = "::ffff:"
 _MAX_LINES: Final = 10
 """Log lines per minute about connections, of each kind."""
 
@@ -90,7 +90,7 @@ class InboundConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername") or ("?", 0)
-        self.host = str(peer[0]).removeprefix(_IPV4_IN_IPV6)
+        self.host = peer_host(peer)
         self.peer = str(Address(self.host, peer[1]))
         sock = transport.get_extra_info("socket")
         if sock is not None:
@@ -378,7 +378,7 @@ class Acceptor:
                 "descriptors itself: raise the limit on open files (ulimit -Hn)",
             )
             return False
-        most = limits.max_connections_by_ip.get(connection.host, limits.max_connections_per_ip)
+        most = limits.max_connections_of(connection.host)
         if self._by_host[connection.host] >= most:
             self._refused(connection, f"max.connections.per.ip ({most}) reached")
             return False

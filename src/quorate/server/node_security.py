@@ -47,17 +47,18 @@ _WARN_EVERY_S: Final = 86_400.0
 class _ListenerTls:
     """TLS of one listener: the context of today and the names of its clients."""
 
-    def __init__(self, listener: str, values: Mapping[str, str]) -> None:
+    def __init__(self, listener: str, values: Mapping[str, str], *, names: bool) -> None:
+        """names: the certificates of clients name them; with SASL, the login does."""
         self.listener = listener
         self.certificates = ReloadingContext(values, server_context)
-        self._mapper = SslPrincipalMapper(values.get(MAPPING_RULES))
+        self._mapper = SslPrincipalMapper(values.get(MAPPING_RULES)) if names else None
 
     def wrap(self, upper: SecuredProtocol) -> asyncio.Protocol:
         return TlsTransport(upper, self.certificates.context, self._principal_of)
 
     def _principal_of(self, certificate: bytes | None) -> str:
         """Return the name of `DefaultKafkaPrincipalBuilder`: no certificate, no name."""
-        if certificate is None:
+        if certificate is None or self._mapper is None:
             return ANONYMOUS
         return str(KafkaPrincipal(USER, self._mapper.name_of(subject_of(certificate))))
 
@@ -105,7 +106,8 @@ class NodeSecurity:
         try:
             for name in (listener.name for listener in config.listeners):
                 if config.security_protocols[name] in TLS_PROTOCOLS:
-                    tls = _ListenerTls(name, self._values(name))
+                    protocol = config.security_protocols[name]
+                    tls = _ListenerTls(name, self._values(name), names=protocol == "SSL")
                     self._listeners[name] = ListenerSecurity(wrap=tls.wrap)
                     self._add(f"listener {name}", name, tls.certificates)
             name = config.controller_listener_names[0].upper()

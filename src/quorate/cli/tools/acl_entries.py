@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ALL: Final = 2
 """The operation that stands for all."""
-_ALLOW: Final = 3
+ALLOW: Final = 3
 _DENY: Final = 2
 PATTERN_TYPES: Final[Mapping[str, int]] = {"any": 1, "match": 2, "literal": 3, "prefixed": 4}
 OPERATIONS: Final[Mapping[str, int]] = {
@@ -27,7 +27,7 @@ _LOWER: Final = {name.lower(): code for name, code in OPERATIONS.items()}
 _OPERATION_TEXT: Final = {1: "ANY", ALL: "ALL", **{int(op): op.name for op in AclOperation}}
 _RESOURCE_TEXT: Final = {1: "ANY", **{int(each): each.name for each in AclResource}}
 _PATTERN_TEXT: Final = {code: name.upper() for name, code in PATTERN_TYPES.items()}
-_PERMISSION_TEXT: Final = {1: "ANY", _DENY: "DENY", _ALLOW: "ALLOW"}
+_PERMISSION_TEXT: Final = {1: "ANY", _DENY: "DENY", ALLOW: "ALLOW"}
 _Op = AclOperation
 _SUPPORTED: Final[Mapping[int, frozenset[int]]] = {
     AclResource.TOPIC: frozenset(
@@ -169,7 +169,7 @@ def _patterns(options: Mapping[str, Any]) -> list[AclPatternFilter]:
 
 def _entries(options: Mapping[str, Any], operations: Iterable[int]) -> list[AclEntry]:
     found = []
-    for verb, permission in (("allow", _ALLOW), ("deny", _DENY)):
+    for verb, permission in (("allow", ALLOW), ("deny", _DENY)):
         principals = [principal_of(text) for text in options[f"{verb}_principal"]]
         hosts = [host.strip() for host in options[f"{verb}_host"]] or ["*"]
         found += [

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from quorate.base.java_address import java_address
 from quorate.cli.flat_options import (
     flat_command,
     given_options,
@@ -16,6 +17,7 @@ from quorate.cli.flat_options import (
     refuse_with,
 )
 from quorate.cli.tools.acl_entries import (
+    ALLOW,
     OPERATIONS,
     PATTERN_TYPES,
     AclRules,
@@ -146,6 +148,7 @@ def _add(admin: Admin, rules: AclRules, options: Mapping[str, Any]) -> None:
         existing = set(admin.describe_acls(pattern.all_entries()))
         wanted = [pattern.binding(entry) for entry in entries]
         missing = [binding for binding in wanted if binding not in existing]
+        _warn_of_hosts(wanted)
         if not options["as_json"]:
             for binding in wanted:
                 if binding in existing:
@@ -160,6 +163,19 @@ def _add(admin: Admin, rules: AclRules, options: Mapping[str, Any]) -> None:
         _check("Added", added, [error for _, error in pairs if error is not None])
     if options["as_json"]:
         print_json({"added": list(map(_json, added))})
+
+
+def _warn_of_hosts(bindings: Iterable[AclBinding]) -> None:
+    """Kafka's tool writes the host as it is given; controllers compare it with Java's form."""
+    short = {each.host for each in bindings if each.permission == ALLOW and ":" in each.host}
+    for host in sorted(short):
+        form = java_address(host)
+        if "/" not in host and form != host.partition("%")[0]:
+            click.echo(
+                f"Warning: the entry for host {host} allows nothing: controllers compare {form}. "
+                f"Add it with --allow-host {form}, and remove this one.",
+                err=True,
+            )
 
 
 def _check(what: str, done: Sequence[AclBinding], errors: Sequence[RequestFailedError]) -> None:

@@ -19,6 +19,8 @@ from cryptography.hazmat.primitives import serialization
 from quorate.security.tls.stores import KeyEntry, StoreError, key_place, named, read_key, read_trust
 from quorate.security.tls.streams import TlsContext
 
+_SCSV: Final = "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"
+"""Java's sign of secure renegotiation, which OpenSSL always gives."""
 _VERSIONS: Final[Mapping[str, ssl.TLSVersion]] = {
     "TLSv1.2": ssl.TLSVersion.TLSv1_2,
     "TLSv1.3": ssl.TLSVersion.TLSv1_3,
@@ -124,7 +126,7 @@ def _set_versions(context: ssl.SSLContext, values: Mapping[str, str]) -> None:
 
 
 def _set_suites(context: ssl.SSLContext, values: Mapping[str, str]) -> None:
-    names = _items(values, "ssl.cipher.suites")
+    names = [one for one in _items(values, "ssl.cipher.suites") if one != _SCSV]
     if not names:
         return
     key = "ssl.cipher.suites"

@@ -24,9 +24,12 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from quorate.base.errors import QuorateError
 from quorate.base.file_errors import shown, why
 from quorate.security.tls.der import DerError, elements
+from quorate.security.tls.names import rfc2253
 
 _JKS: Final = b"\xfe\xed\xfe\xed"
 _JCEKS: Final = b"\xce\xce\xce\xce"
+_TYPES: Final = ("PEM", "PKCS12", "JKS", "JCEKS")
+_TYPES_TEXT: Final = "PEM, PKCS12 or JKS"
 _SALT: Final = 20
 """Bytes of the salt before, and of the digest after, a key in a JKS store."""
 _NOT_PKCS8: Final = (
@@ -56,6 +59,7 @@ class KeyEntry:
 class _StoreContent:
     entry: KeyEntry | None
     certificates: Sequence[x509.Certificate]
+    """What the store trusts: the certificates of its own, and the first of each key."""
 
 
 def key_place(values: Mapping[str, str]) -> str:
@@ -78,6 +82,7 @@ def named(place: str) -> Iterator[None]:
 def read_key(values: Mapping[str, str]) -> KeyEntry | None:
     """The key that `ssl.keystore.*` names; None without one. Raises StoreError."""
     _check_place(values, "ssl.keystore", "key")
+    _check_place(values, "ssl.truststore", "certificates")
     with named(key_place(values)):
         return _read_key(values)
 
@@ -93,6 +98,10 @@ def _read_key(values: Mapping[str, str]) -> KeyEntry | None:
             )
         found = _pem(place, f"{inline}\n{chain}", key_password)
     else:
+        if values.get("ssl.keystore.certificate.chain"):
+            raise StoreError(
+                "ssl.keystore.certificate.chain", "is set without a key: set ssl.keystore.key, too"
+            )
         if not values.get(place):
             return None
         found = _read(
@@ -117,7 +126,8 @@ def read_trust(values: Mapping[str, str]) -> Sequence[x509.Certificate] | None:
         if inline:
             found = _pem(place, inline, None)
         else:
-            found = _read(place, values[place], values.get("ssl.truststore.password") or None, None)
+            password = values.get("ssl.truststore.password") or None
+            found = _read(place, values[place], password, None, with_key=False)
     if not found.certificates:
         raise StoreError(place, "the store holds no certificate")
     return found.certificates
@@ -128,24 +138,41 @@ def _check_place(values: Mapping[str, str], store: str, inline: str) -> None:
     location, own = f"{store}.location", f"{store}.{inline}"
     if values.get(own) and values.get(location):
         raise StoreError(own, f"set {location} or this key, not both")
+    kind = values.get(f"{store}.type")
+    if kind and kind.upper() not in _TYPES:
+        raise StoreError(f"{store}.type", f"{kind!r} is not a type of stores: use {_TYPES_TEXT}")
     if values.get(f"{store}.password") and not (values.get(own) or values.get(location)):
         raise StoreError(f"{store}.password", f"is set without a store: set {location}, too")
 
 
-def _read(place: str, path: str, password: str | None, key_password: str | None) -> _StoreContent:
+def _read(
+    place: str,
+    path: str,
+    password: str | None,
+    key_password: str | None,
+    *,
+    with_key: bool = True,
+) -> _StoreContent:
     try:
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
         raise StoreError(place, f"cannot read {shown(path)}: {why(error)}") from None
     where = f"{place} ({path})"
     if data.startswith(_JKS):
-        return _jks(where, data, password, key_password or password)
+        return _jks(
+            where, data, password, (key_password or password) if with_key else None, with_key
+        )
     if data.startswith(_JCEKS):
         raise StoreError(
             where,
             "JCEKS stores are not supported: convert it with keytool -importkeystore to PKCS12",
         )
     if b"-----BEGIN " in data:
+        if password is not None:
+            key = place.replace(".location", ".password")
+            raise StoreError(
+                key, "PEM has no password of the store: remove it, as Kafka refuses it"
+            )
         return _pem(where, data.decode("latin-1"), key_password)
     return _pkcs12(where, data, password)
 
@@ -186,7 +213,20 @@ def _pkcs12(place: str, data: bytes, password: str | None) -> _StoreContent:
     if store.key is None or store.cert is None:
         return _StoreContent(None, others)
     own = store.cert.certificate
-    return _StoreContent(KeyEntry(store.key, _ordered(own, others)), [own, *others])
+    named = [one.certificate for one in store.additional_certs if _is_entry(one)]
+    return _StoreContent(KeyEntry(store.key, _ordered(own, others)), [own, *named])
+
+
+def _is_entry(one: pkcs12.PKCS12Certificate) -> bool:
+    """Whether a certificate beside a key is an entry of its own, not of the chain of the key.
+
+    Java names an entry by its alias, and the certificates of a chain by their subjects. OpenSSL names
+    those of a chain not at all. Java's `TrustManagerFactory` trusts no issuer in a chain.
+    """
+    if not one.friendly_name:
+        return False
+    name = one.friendly_name.decode("utf-8", "replace")
+    return name.lower() != rfc2253(one.certificate.subject.public_bytes()).lower()
 
 
 def _ordered(
@@ -203,18 +243,22 @@ def _ordered(
 
 
 # -- JKS ----------------------------------------------------------------------------------------
-def _jks(place: str, data: bytes, password: str | None, key_password: str | None) -> _StoreContent:
+def _jks(
+    place: str, data: bytes, password: str | None, key_password: str | None, with_key: bool
+) -> _StoreContent:
     if password is not None:
         salted = password.encode("utf-16-be") + b"Mighty Aphrodite" + data[:-_SALT]
         if hashlib.sha1(salted, usedforsecurity=False).digest() != data[-_SALT:]:
             raise StoreError(place, "the password is wrong, or the JKS store was changed")
     try:
-        return _jks_content(place, data, key_password)
+        return _jks_content(place, data, key_password, with_key)
     except (ValueError, DerError, IndexError):
         raise StoreError(place, "a damaged JKS store") from None
 
 
-def _jks_content(place: str, data: bytes, key_password: str | None) -> _StoreContent:
+def _jks_content(
+    place: str, data: bytes, key_password: str | None, with_key: bool
+) -> _StoreContent:
     stream = BytesIO(data[4:-_SALT])
     version, count = _number(stream, 4), _number(stream, 4)
     entry: KeyEntry | None = None
@@ -226,7 +270,8 @@ def _jks_content(place: str, data: bytes, key_password: str | None) -> _StoreCon
         if tag == 1:
             sealed = _block(stream, 4)
             chain = list(_certificates(stream, _number(stream, 4), version))
-            if entry is None and chain:
+            trusted += chain[:1]
+            if with_key and entry is None and chain:
                 if key_password is None:
                     raise StoreError(
                         place, "the JKS store holds a key: set the password of the key or the store"

@@ -1,0 +1,140 @@
+"""Escapes of Java's regular expressions, as Python writes them.
+
+Source: `java.util.regex.Pattern`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from functools import lru_cache
+from typing import Final
+
+_QUOTED: Final = re.compile(r"\\\\|\\Q(.*?)(?:\\E|$)", re.DOTALL)
+_ESCAPE: Final = re.compile(
+    r"\\(?:([pP])(?:\{(\w+)\}|(\w))|k<(\w+)>|x\{([0-9A-Fa-f]+)\}|(.))", re.DOTALL
+)
+_HORIZONTAL: Final = r" \t\xA0\u1680\u180e\u2000-\u200a\u202f\u205f\u3000"
+_VERTICAL: Final = r"\n\x0B\f\r\x85\u2028\u2029"
+_POSIX: Final = {
+    "Lower": "a-z",
+    "Upper": "A-Z",
+    "ASCII": r"\x00-\x7F",
+    "Alpha": "a-zA-Z",
+    "Digit": "0-9",
+    "Alnum": "a-zA-Z0-9",
+    "Punct": r"!-/:-@\[-`{-~",
+    "Graph": "!-~",
+    "Print": " -~",
+    "Blank": r" \t",
+    "Cntrl": r"\x00-\x1F\x7F",
+    "XDigit": "0-9a-fA-F",
+    "Space": r" \t\n\x0B\f\r",
+}
+_CATEGORIES: Final = frozenset(
+    [
+        "L",
+        "Lu",
+        "Ll",
+        "Lt",
+        "Lm",
+        "Lo",
+        "M",
+        "Mn",
+        "Mc",
+        "Me",
+        "N",
+        "Nd",
+        "Nl",
+        "No",
+        "P",
+        "Pc",
+        "Pd",
+        "Ps",
+        "Pe",
+        "Pi",
+        "Pf",
+        "Po",
+        "S",
+        "Sm",
+        "Sc",
+        "Sk",
+        "So",
+        "Z",
+        "Zs",
+        "Zl",
+        "Zp",
+    ]
+)
+_SETS: Final = {"h": _HORIZONTAL, "v": _VERTICAL}
+_PLAIN: Final = {
+    "z": r"\Z",
+    "Z": rf"(?=(?:\r\n|[{_VERTICAL}])?\Z)".replace(r"\x0B\f", ""),
+    "e": r"\x1b",
+    "R": rf"(?:\r\n|[{_VERTICAL}])",
+}
+_SAME: Final = frozenset("dDwWsSbBAtnrfaxu123456789")
+
+
+class PatternError(ValueError):
+    """A part of a pattern that has no counterpart here."""
+
+
+def unquoted(pattern: str) -> str:
+    r"""The pattern without `\Q...\E`: each character of the quotation is escaped."""
+    return _QUOTED.sub(lambda one: one[0] if one[1] is None else re.escape(one[1]), pattern)
+
+
+def escapes(text: str, *, in_class: bool) -> str:
+    """The text with Python's escapes. Raises PatternError for one that is not supported."""
+
+    def one(found: re.Match[str]) -> str:
+        kind, long, short, group, code, letter = found.groups()
+        if kind is not None:
+            return _set(_property(long or short), kind == "P", in_class, found[0])
+        if group is not None:
+            return f"(?P={group})"
+        if code is not None:
+            return re.escape(chr(int(code, 16)))
+        if letter.lower() in _SETS:
+            return _set(_SETS[letter.lower()], letter.isupper(), in_class, found[0])
+        if letter in _PLAIN and not (in_class and letter != "e"):
+            return _PLAIN[letter]
+        if letter in _SAME or not (letter.isascii() and letter.isalnum()):
+            return found[0]
+        raise PatternError(f"{found[0]} is not supported")
+
+    return _ESCAPE.sub(one, text)
+
+
+def _set(content: str, is_negated: bool, in_class: bool, shown: str) -> str:
+    if not in_class:
+        return f"[{'^' if is_negated else ''}{content}]"
+    if is_negated:
+        raise PatternError(f"{shown} inside of a class is not supported")
+    return content
+
+
+def _property(name: str) -> str:
+    if name in _POSIX:
+        return _POSIX[name]
+    category = name.removeprefix("Is")
+    if category in _CATEGORIES:
+        return _ranges(category)
+    raise PatternError(f"the class \\p{{{name}}} is not supported")
+
+
+@lru_cache(maxsize=8)
+def _ranges(category: str) -> str:
+    """The characters of a general category of Unicode, as ranges of a class."""
+    found: list[str] = []
+    start = -1
+    for code in range(sys.maxunicode + 2):
+        is_in = code <= sys.maxunicode and unicodedata.category(chr(code)).startswith(category)
+        if is_in and start < 0:
+            start = code
+        elif not is_in and start >= 0:
+            found.append(f"\\U{start:08x}-\\U{code - 1:08x}")
+            start = -1
+    return "".join(found)
