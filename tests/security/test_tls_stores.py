@@ -110,6 +110,7 @@ OTHER_CA = x509.load_pem_x509_certificate(trustme.CA().cert_pem.bytes())
         (jks("secret", [*CHAIN, ROOT], OTHER_CA), [CHAIN[0], OTHER_CA]),
         (jks("secret", CHAIN, ROOT, key_password="another"), [CHAIN[0], ROOT]),
     ],
+    ids=["a chain", "a chain, named", "its issuer, too", "another", "JKS", "JKS, two passwords"],
 )
 def test_a_trust_store_does_not_trust_the_issuers_of_its_keys(tmp_path, data, trusted):
     """As Java's TrustManagerFactory: else everyone whom the issuer of a key certified is let in."""

@@ -228,6 +228,14 @@ def test_worlds_with_brokers_find_a_broken_controller(
     assert failure.check == check
 
 
+def test_a_voter_is_described_by_what_another_disk_of_its_id_fetched() -> None:
+    """Node 3 gets an empty disk at kraft.version 0, fetches 31 to 53, and then the quorum upgrades.
+
+    The voter set names its first directory, whose row keeps 53.
+    """
+    assert run_plan(draw_controllers(864), checked()).failure is None
+
+
 def test_brokers_need_controllers() -> None:
     with pytest.raises(PlanError, match="brokers need controllers"):
         check_plan(Plan(brokers=1))
