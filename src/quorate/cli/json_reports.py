@@ -285,6 +285,7 @@ PIPELINE: Final[Mapping[str, Schema]] = {
                         findings=list_of(_FINDING),
                     )
                 ),
+                findings=list_of(_FINDING),
                 contradicted_from=MAYBE_NUMBER,
             )
         ),
