@@ -187,7 +187,15 @@ _INGESTED: Final = object_of(
             known_before=_COUNTS,
             resolved=_COUNTS,
             taken_back=list_of(
-                object_of(start=NUMBER, end=NUMBER, records=NUMBER, epochs=list_of(NUMBER))
+                object_of(
+                    start=NUMBER,
+                    end=NUMBER,
+                    records=NUMBER,
+                    epochs=list_of(NUMBER),
+                    log=TEXT,
+                    reason=TEXT,
+                    problem=MAYBE_TEXT,
+                )
             ),
             examples=map_of(TEXT),
             foreign_replicas=map_of(TEXT),
