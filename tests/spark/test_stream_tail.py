@@ -369,7 +369,7 @@ def test_several_clusters_are_one_stream(tmp_path: Path):
 
 def test_a_directory_of_no_known_cluster_is_refused(tmp_path: Path):
     log_directory(tmp_path / "x", {0: b"".join(batches())}, cluster=None)
-    with pytest.raises(SourceError, match=r"no meta\.properties beside it.*clusterId"):
+    with pytest.raises(SourceError, match=r"no meta\.properties beside it.*option clusters"):
         Stream(path=tmp_path, upTo="end").step()
     named = Stream(path=tmp_path, upTo="end", clusterId="mine")
     assert named.step() and named.end("mine") == 21
