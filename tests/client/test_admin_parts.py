@@ -194,8 +194,11 @@ def test_a_large_item_is_a_part_of_its_own_and_none_is_one_empty_part():
     assert parts_of([], lambda item: item) == [[]]
 
 
-def electing(second):
-    """Elect leaders in several requests; `second` answers the second one."""
+def electing(second, timeout_ms):
+    """Elect leaders in several requests; `second` answers the second one.
+
+    timeout_ms: of the call, in which a busy machine must serve the first request.
+    """
     requests = []
 
     def answer(request):
@@ -204,7 +207,7 @@ def electing(second):
 
     with (
         FakeNode({"ElectLeadersRequest": answer}) as node,
-        open_admin(node, default_api_timeout_ms=300) as admin,
+        open_admin(node, default_api_timeout_ms=timeout_ms) as admin,
         pytest.raises(PartlyDoneError) as caught,
     ):
         node.answers["DescribeClusterRequest"] = [cluster(node)]
@@ -215,7 +218,7 @@ def electing(second):
 
 
 def test_a_lost_response_in_the_middle_says_what_is_done_and_what_is_not():
-    done, error = electing(HANG_UP)
+    done, error = electing(HANG_UP, 2_000)  # it is sent again until then
     assert done and error.unknown and error.not_done
     assert done + len(error.unknown) + len(error.not_done) == 2 * COUNT
     assert isinstance(error.cause, NoResponseError)
@@ -226,7 +229,7 @@ def test_a_lost_response_in_the_middle_says_what_is_done_and_what_is_not():
 
 def test_a_refusal_in_the_middle_leaves_nothing_uncertain():
     code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    done, error = electing(ElectLeadersResponse(error_code=code))
+    done, error = electing(ElectLeadersResponse(error_code=code), 60_000)
     assert not error.unknown
     assert done + len(error.not_done) == 2 * COUNT
 
