@@ -120,6 +120,31 @@ def test_files_are_whole_and_of_bounded_size(
     assert [parquet.read_metadata(tmp_path / part).num_rows for part in parts] == [4, 4, 2]
 
 
+def test_a_signal_within_a_write_is_taken_after_it(
+    asked: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The write was begun again, and the end of the first one corrupted the file."""
+    writers = []
+
+    def write(table: pyarrow.Table, path: Path, **options: str) -> None:
+        writer = parquet.ParquetWriter(path, table.schema, **options)
+        writers.append(writer)
+        if len(writers) == 1:
+            signal.raise_signal(signal.SIGINT)
+        writer.write_table(table)
+        writer.close()
+
+    monkeypatch.setattr(module, "ROWS", 4)
+    monkeypatch.setattr(parquet, "write_table", write)
+    with pytest.raises(KeyboardInterrupt):
+        list(Campaign(tmp_path).run(range(10), 1))
+    for writer in writers:
+        writer.close()
+    assert [row["seed"] for row in rows(tmp_path)] == [0, 1, 2, 3]
+    assert len(writers) == 1
+    assert Campaign(tmp_path, resume=True).done == {0, 1, 2, 3}
+
+
 @pytest.mark.slow
 def test_many_processes_do_as_one(tmp_path: Path) -> None:
     outcomes = list(Campaign(tmp_path).run(range(SEED, SEED + 2), 2))

@@ -27,6 +27,7 @@ from quorate.sim.run.plant import label
 from quorate.sim.run.pool import WorkerLostError, run_seeds
 from quorate.sim.run.run import WorldOutcome, checked
 from quorate.sim.run.version import code_version, source_digest
+from quorate.sim.world.interrupt import deferred
 from quorate.sim.world.observer import Observer
 
 if TYPE_CHECKING:
@@ -212,21 +213,25 @@ class Campaign:
                     rows.append(row_of(outcome, self.code))
                     self.total.add(rows[-1])
                     if len(rows) >= ROWS or time.monotonic() - written > SECONDS:
-                        self._write(rows)
-                        rows, written = [], time.monotonic()
+                        with deferred():
+                            self._write(rows)
+                            rows, written = [], time.monotonic()
                     yield outcome
         except WorkerLostError as lost:
             said = f"{lost}; what was done until then is written: go on with --resume"
             raise WorkerLostError(said) from None
         finally:
             if rows:
-                self._write(rows)
+                with deferred():
+                    self._write(rows)
 
     # -- files --------------------------------------------------------------------------------
     def _write(self, rows: Iterable[dict[str, Any]]) -> None:
         """Write a part atomically: it is renamed after it is complete.
 
-        Raises OSError with the name of the part.
+        The caller defers signals. An interrupted writer stays open in the traceback, and its last
+        bytes would reach the file after a second write to the same name. Raises OSError with the
+        name of the part.
         """
         from pyarrow import parquet
 
