@@ -11,8 +11,9 @@ from typing import TypeVar
 from bench.clients import HOST, Framed
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import Listener, Uuid
+from quorate.base.ids import METADATA_TOPIC_ID, Listener, Uuid
 from quorate.broker.lifecycle import BrokerIdentity, BrokerLifecycle, Response
+from quorate.formats.batch import iter_batches
 from quorate.formats.versions import supported_features
 from quorate.wire.header import decode_response, encode_request
 from quorate.wire.messages import (
@@ -20,6 +21,7 @@ from quorate.wire.messages import (
     BrokerHeartbeatResponse,
     BrokerRegistrationResponse,
 )
+from quorate.wire.messages.fetch import FetchRequest, FetchResponse
 from quorate.wire.registry import api
 from quorate.wire.schema import Message
 
@@ -27,6 +29,8 @@ RACKS = 3
 FIRST_ID = 1000
 SCOUTS = 50
 _PAUSE_S = 0.05
+FETCH_WAIT_MS, FETCH_BYTES = 500, 1 << 20
+"""What a broker of Kafka asks for: the wait is a constant of KafkaRaftClient."""
 M = TypeVar("M", bound=Message)
 
 
@@ -80,6 +84,8 @@ class Fleet:
         self._silence: dict[int, float] = {}
         self.heartbeats: list[float] = []
         """How long each heartbeat took, s."""
+        self.fetches: list[int] = []
+        """The bytes of each Fetch response that observers received."""
         self.brokers = [
             BrokerLifecycle(
                 BrokerIdentity(
@@ -111,6 +117,51 @@ class Fleet:
             life.cancel()
         return {broker.identity.broker_id for broker in self.brokers[:count]}
 
+    def follow(self) -> None:
+        """From now on each broker fetches the metadata log from its beginning, as an observer."""
+        ids = (broker.identity for broker in self.brokers)
+        self._lives += [asyncio.ensure_future(self._observe(each)) for each in ids]
+
+    async def _observe(self, identity: BrokerIdentity) -> None:
+        assert self._leads is not None, "brokers that are unfenced know who leads"
+        wire = await self._connect(self._leads)
+        offset = last_epoch = epoch = 0
+        topic = FetchRequest.FetchTopic
+        try:
+            while True:
+                request = FetchRequest(
+                    cluster_id=identity.cluster_id,
+                    replica_state=FetchRequest.ReplicaState(replica_id=identity.broker_id),
+                    max_wait_ms=FETCH_WAIT_MS,
+                    min_bytes=0,
+                    max_bytes=FETCH_BYTES,
+                    topics=[
+                        topic(
+                            topic_id=METADATA_TOPIC_ID,
+                            partitions=[
+                                topic.FetchPartition(
+                                    current_leader_epoch=epoch,
+                                    fetch_offset=offset,
+                                    last_fetched_epoch=last_epoch,
+                                    partition_max_bytes=FETCH_BYTES,
+                                )
+                            ],
+                        )
+                    ],
+                )
+                response = await wire.ask(request, FetchResponse)
+                (partition,) = response.responses[0].partitions
+                epoch = partition.current_leader.leader_epoch
+                if partition.error_code == ErrorCode.FENCED_LEADER_EPOCH:
+                    continue
+                assert partition.error_code == ErrorCode.NONE, partition
+                records = bytes(partition.records or b"")
+                for batch in iter_batches(records, cut_tail=True, verify=False):
+                    offset, last_epoch = batch.last_offset + 1, batch.epoch
+                self.fetches.append(len(records))
+        finally:
+            wire.close()
+
     def watch_silence(self) -> Callable[[], Mapping[int, float]]:
         """From now on: the longest time between two answers to each broker, s."""
         now = time.monotonic()
@@ -134,10 +185,14 @@ class Fleet:
         """Wait until every broker is in service. Raises TimeoutError."""
         async with asyncio.timeout(timeout_s):
             while any(broker.is_fenced for broker in self.brokers):
-                for life in self._lives:
-                    if life.done():
-                        life.result()  # raises what ended it
+                self.check()
                 await asyncio.sleep(_PAUSE_S)
+
+    def check(self) -> None:
+        """Raise what ended a broker."""
+        for life in self._lives:
+            if life.done() and not life.cancelled():
+                life.result()
 
     async def _active_port(self, number: int, turn: int) -> int:
         """Brokers follow the metadata log and know who leads. Here one in SCOUTS of them looks for it."""

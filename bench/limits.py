@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from bench.clients import HOST
 from bench.fleet import Fleet, M, Wire
 from bench.load import put_for
 from bench.quorum import kill, run, started, take_over_ms
-from bench.report import Report
+from bench.report import Goal, Report
 from bench.systems import Controllers, KRaft, System, cpu_seconds, memory_mb, wait_for
 
 from interop.process import Node
@@ -40,10 +40,15 @@ REQUEST = ApiVersionsRequest(client_software_name="bench", client_software_versi
 
 
 def brokers(quick: bool) -> Report:
-    """Brokers that register at the same moment, and heartbeat every 2 s."""
+    """Brokers that register at the same moment and heartbeat every 2 s; then they also fetch."""
     report = Report()
     count, seconds = (100, 5.0) if quick else (1_000, 20.0)
     about = f"{count:,} brokers"
+
+    async def share_of_a_core(active: Node) -> float:
+        before, start = cpu_seconds(active), time.perf_counter()
+        await asyncio.sleep(seconds)
+        return (cpu_seconds(active) - before) / (time.perf_counter() - start) * 100
 
     async def live(system: Controllers) -> None:
         active = system.leader()
@@ -52,21 +57,32 @@ def brokers(quick: bool) -> Report:
             took = time.perf_counter() - start
             report.add(f"{about}: all registered and unfenced", NAME, took, "s")
             fleet.heartbeats.clear()
-            before, start = cpu_seconds(active), time.perf_counter()
-            await asyncio.sleep(seconds)
-            share = (cpu_seconds(active) - before) / (time.perf_counter() - start) * 100
-            spans = sorted(fleet.heartbeats)
+            share = await share_of_a_core(active)
             report.add(f"{about}: share of a core of the active controller", NAME, share, "%")
-            p99 = spans[int(len(spans) * 0.99)] * 1000
-            report.add(f"{about}: a heartbeat, p99", NAME, p99, "ms")
+            report.goals.append(Goal("share of a core for heartbeats, %", share, 10))
+            report.add(f"{about}: a heartbeat, p99", NAME, _p99_ms(fleet.heartbeats), "ms")
             report.add(f"{about}: memory of the active controller", NAME, memory_mb(active), "MB")
+            fleet.follow()
+            await asyncio.sleep(seconds)  # they read what the log has
+            fleet.heartbeats.clear()
+            fleet.fetches.clear()
+            share = await share_of_a_core(active)
+            fleet.check()
+            fetching = f"{about} that fetch"
+            report.add(f"{fetching}: share of a core of the active controller", NAME, share, "%")
+            report.add(f"{fetching}: fetches", NAME, len(fleet.fetches) / seconds, "1/s")
+            report.add(f"{fetching}: a heartbeat, p99", NAME, _p99_ms(fleet.heartbeats), "ms")
             fenced = sum(broker.is_fenced for broker in fleet.brokers)
-            report.add(f"{about}: fenced at the end", NAME, fenced, "brokers")
+            report.add(f"{fetching}: fenced at the end", NAME, fenced, "brokers")
 
     with started(Controllers) as system:
         assert isinstance(system, Controllers)
         run(live(system))
     return report
+
+
+def _p99_ms(spans: Sequence[float]) -> float:
+    return sorted(spans)[int(len(spans) * 0.99)] * 1000
 
 
 def _memory(system: System) -> float:
