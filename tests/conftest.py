@@ -14,6 +14,7 @@ from quorate.base import frozen  # noqa: E402
 frozen.held_at_run_time = True  # before any module that has such values is imported
 
 import signal  # noqa: E402
+from collections.abc import Iterator  # noqa: E402
 
 import hypothesis.core  # noqa: E402
 import pytest  # noqa: E402
@@ -45,6 +46,24 @@ for _number, _usual in (
 ):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _usual)
+
+
+@pytest.fixture(autouse=True)
+def restored_handlers() -> Iterator[None]:
+    """A command that runs in the process of the tests leaves its handlers: one ends the process."""
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        if handler is not None and signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
+
+
+@pytest.fixture
+def default_interrupt() -> Iterator[None]:
+    """Python's own handler of SIGINT. Spark, in the process of other tests, leaves another."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 LONGEST = ("spark", "spark-cluster")

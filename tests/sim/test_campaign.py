@@ -120,6 +120,7 @@ def test_files_are_whole_and_of_bounded_size(
     assert [parquet.read_metadata(tmp_path / part).num_rows for part in parts] == [4, 4, 2]
 
 
+@pytest.mark.usefixtures("default_interrupt")
 def test_a_signal_within_a_write_is_taken_after_it(
     asked: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from threading import Thread
 
 import pytest
@@ -17,13 +16,7 @@ from quorate.sim.run.run import run_plan
 from quorate.sim.world.interrupt import HALT, deferred
 from quorate.sim.world.observer import Observer
 
-
-@pytest.fixture(autouse=True)
-def python_s_own() -> Iterator[None]:
-    """Spark, in the process of other tests, leaves a handler of its own."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+pytestmark = pytest.mark.usefixtures("default_interrupt")
 
 
 class Interrupts(Observer):
