@@ -1,5 +1,7 @@
 """The states of a broker, one rule after the other, against scripted responses."""
 
+from dataclasses import replace
+
 import pytest
 
 from quorate.base.errors import ErrorCode
@@ -134,6 +136,35 @@ def test_a_failed_directory_is_named_until_a_controller_knows_it_or_the_broker_e
         broker.due()
         broker.lifecycle.failed(broker.now_ms)
     assert broker.now_ms == failed_at + 30_000
+
+
+def test_a_directory_that_fails_after_the_request_is_not_known_by_its_response(broker):
+    """Kafka's broker takes the response for all failures, and its timer never ends it."""
+    broker.run()
+    broker.lifecycle.directory_failed(DIRECTORY, broker.now_ms)
+    broker.due()
+    other = Uuid(b"o" * 16)
+    broker.lifecycle.directory_failed(other, broker.now_ms)
+    broker.lifecycle.received(BrokerHeartbeatResponse(is_fenced=False), broker.now_ms)
+    failed_at = broker.now_ms
+    request, waited = broker.due()
+    assert request.offline_log_dirs == [DIRECTORY, other] and waited == 0
+    for _ in range(20):
+        if broker.lifecycle.state is BrokerState.RUNNING:
+            broker.lifecycle.failed(broker.now_ms)
+            broker.due()
+    assert broker.now_ms == failed_at + 30_000
+
+
+def test_each_listener_is_registered_with_its_security_protocol():
+    listeners = (Listener("INTERNAL", "h", 9092), Listener("CLIENTS", "h", 9093))
+    identity = replace(IDENTITY, listeners=listeners, security_protocols={"CLIENTS": 3})
+    lifecycle = BrokerLifecycle(identity)
+    lifecycle.start(0)
+    request = lifecycle.poll(0, 0)
+    assert isinstance(request, BrokerRegistrationRequest)
+    found = {each.name: each.security_protocol for each in request.listeners}
+    assert found == {"INTERNAL": 0, "CLIENTS": 3}
 
 
 def test_it_registers_again_with_the_same_incarnation(broker):

@@ -35,6 +35,7 @@ _STARTING_INTERVAL_MS: Final = 10
 """So that a broker without anything to recover starts soon."""
 _FIRST_SHUTDOWN_INTERVAL_MS: Final = 50
 UNKNOWN_EPOCH: Final = -1
+PLAINTEXT: Final = 0
 
 
 class BrokerState(Enum):
@@ -62,6 +63,8 @@ class BrokerIdentity:
     rack: str | None = None
     previous_epoch: int = UNKNOWN_EPOCH
     """The epoch that the process before had when it ended cleanly."""
+    security_protocols: Mapping[str, int] = field(default_factory=dict)
+    """Listener name -> Kafka's number of its protocol; without an entry 0, PLAINTEXT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,8 @@ Response = BrokerRegistrationResponse | BrokerHeartbeatResponse
 @dataclass(slots=True)
 class _FailedDirectory:
     failed_at_ms: int
+    is_sent: bool = False
+    """The heartbeat on its way names it."""
     is_known: bool = False
     """A controller has taken it."""
 
@@ -184,7 +189,13 @@ class BrokerLifecycle:
             cluster_id=own.cluster_id,
             incarnation_id=own.incarnation_id,
             listeners=[
-                cls.Listener(name=name, host=host, port=port) for name, host, port in own.listeners
+                cls.Listener(
+                    name=name,
+                    host=host,
+                    port=port,
+                    security_protocol=own.security_protocols.get(name, PLAINTEXT),
+                )
+                for name, host, port in own.listeners
             ],
             features=[
                 cls.Feature(name=name, min_supported_version=low, max_supported_version=high)
@@ -196,6 +207,8 @@ class BrokerLifecycle:
         )
 
     def _heartbeat(self, metadata_offset: int) -> BrokerHeartbeatRequest:
+        for failed in self._failed.values():
+            failed.is_sent = True
         # A broker that starts does not know its configs yet: null says so.
         knows_configs = self.state is not BrokerState.STARTING
         return BrokerHeartbeatRequest(
@@ -209,8 +222,9 @@ class BrokerLifecycle:
         )
 
     def _after_heartbeat(self, response: BrokerHeartbeatResponse, now_ms: int) -> None:
+        # Kafka marks what has failed meanwhile, too: then `log.dir.failure.timeout.ms` never ends it.
         for failed in self._failed.values():
-            failed.is_known = True
+            failed.is_known = failed.is_sent
         self.is_fenced = response.is_fenced
         interval_ms = self.times.heartbeat_interval_ms
         if self.state is BrokerState.STARTING:
