@@ -175,11 +175,11 @@ def test_a_failure_after_a_turn_fails_the_write():
 
 def test_the_audit_has_the_offsets_of_writes_that_alternate():
     queue = Queue()
-    queue.queue.audited = []
+    queue.queue.out.audited = []
     queue.add(in_turns(2, rest=3))
     queue.add(writes(4))
     assert [go_on(queue), go_on(queue)] == [[2, 4], [3]]
-    found = [(w.facts.first_offset, w.facts.records, end) for w, _, end in queue.queue.audited]
+    found = [(w.facts.first_offset, w.facts.records, end) for w, _, end in queue.queue.out.audited]
     assert found == [(12, 4, 16), (10, 5, 19)]
 
 
@@ -224,16 +224,16 @@ class Large:
         queue = self.queue
         queue.add(operation, request, None, 0)
         sizes, others = [self.commit()], 0
-        while not queue.own_results:
+        while not queue.out.own_results:
             queue.add(NO_OP, None, None, 0)
             assert self.commit() == 1
-            [(written, _)] = queue.own_results
+            [(written, _)] = queue.out.own_results
             assert written is NO_OP
-            queue.own_results.clear()
+            queue.out.own_results.clear()
             others += 1
             queue.resume(0)
             sizes.append(self.commit())
-        [(_, response)] = queue.own_results
+        [(_, response)] = queue.out.own_results
         return response, sizes, others
 
     def commit(self):

@@ -78,8 +78,8 @@ class Queue:
 
     @property
     def responses(self):
-        taken = [(r.call.token, r.message, r.error, r.offset) for r in self.queue.responses]
-        self.queue.responses.clear()
+        taken = [(r.call.token, r.message, r.error, r.offset) for r in self.queue.out.responses]
+        self.queue.out.responses.clear()
         return taken
 
     def commit(self, submit):
@@ -309,10 +309,10 @@ def test_a_periodic_task_that_fails_does_not_end_the_leadership():
     queue = Queue()
     task = replace(NO_OP, decide=lambda head, request, context: [][0])
     queue.queue.add(task, None, None, 0)
-    assert queue.queue.is_active and queue.inputs == [] and queue.queue.faults == 1
-    assert queue.queue.own_results == [(task, None)]
+    assert queue.queue.is_active and queue.inputs == [] and queue.queue.out.faults == 1
+    assert queue.queue.out.own_results == [(task, None)]
     text = "writeNoOpRecord failed: IndexError: list index out of range; it is tried again later"
-    assert queue.queue.notes == [text]
+    assert queue.queue.out.notes == [text]
 
 
 def test_only_the_activation_ends_the_node_and_only_periodic_tasks_keep_the_leadership():
@@ -381,7 +381,7 @@ def test_a_fault_fails_the_writes_before_it_and_resigns():
         (broken, ErrorCode.UNKNOWN_SERVER_ERROR),
         (pending, ErrorCode.NOT_CONTROLLER),
     ]
-    assert queue.queue.faults == 1
+    assert queue.queue.out.faults == 1
     queue.commit(submit)  # it was appended before: nothing is answered twice
     assert queue.responses == []
 
@@ -429,7 +429,7 @@ def test_a_decision_whose_clean_up_fails_is_a_fault_and_nothing_else():
     held, queued = queue.add(steps), queue.add(writes(1))
     queue.queue.leadership_changed(None)
     assert [one[0] for one in queue.responses] == [held, queued]
-    assert queue.queue.faults == 1 and "in the clean-up" in queue.queue.notes[0]
+    assert queue.queue.out.faults == 1 and "in the clean-up" in queue.queue.out.notes[0]
     assert queue.queue.unanswered == 0 and not queue.queue.is_active
 
 
@@ -524,13 +524,13 @@ def test_the_response_waits_for_the_last_part(rest, is_late):
 
 def test_the_audit_counts_the_records_of_every_part():
     queue = Queue()
-    queue.queue.audited = []
+    queue.queue.out.audited = []
     queue.add(in_parts(3, 4, rest=2))
     queue.queue.resume(0)
     queue.queue.resume(0)
     for submit in queue.inputs:
         queue.commit(submit)
-    [(write, error, end)] = queue.queue.audited
+    [(write, error, end)] = queue.queue.out.audited
     assert (write.facts.records, write.facts.first_offset, end) == (9, 10, 19)
     assert error is ErrorCode.NONE
 
@@ -556,7 +556,7 @@ def test_a_refusal_after_a_part_is_a_fault():
     queue.queue.resume(0)
     [(_, _, error, _)] = queue.responses
     assert error == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert queue.queue.faults == 1 and not queue.queue.is_active
+    assert queue.queue.out.faults == 1 and not queue.queue.is_active
 
 
 def test_a_read_waits_for_a_part_whose_write_has_failed():
@@ -619,7 +619,7 @@ def test_the_first_offset_of_a_write_whose_decision_goes_on():
         return Result(records_of("s", 1), "done")
 
     queue = Queue()
-    queue.queue.audited = []
+    queue.queue.out.audited = []
     queue.queue.settle(Committed(99, 5, 6))  # of an earlier leadership: nothing waits for it
     queue.add(decide)
     [part] = queue.inputs
@@ -628,7 +628,7 @@ def test_the_first_offset_of_a_write_whose_decision_goes_on():
     queue.queue.resume(0)
     for rest in queue.inputs:
         queue.commit(rest)
-    [(write, error, _)] = queue.queue.audited
+    [(write, error, _)] = queue.queue.out.audited
     assert (write.facts.first_offset, error) == (10, ErrorCode.NONE)
 
 

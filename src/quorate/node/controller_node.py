@@ -95,7 +95,7 @@ class ControllerNode(ReplicaView):
         )
         self._is_audited = self._config.audited
         if self._is_audited:
-            self._writes.audited = []
+            self._writes.out.audited = []
         self._own_writes = OwnWrites(registrant, bootstrap or Bootstrap(), self._config)
         self._registration = Registration(registrant)
         self._next = 0
@@ -258,25 +258,25 @@ class ControllerNode(ReplicaView):
 
     def _drain(self, effects: NodeEffects) -> None:
         """Take what the write queue has: for the replica, for clients, and for the log."""
-        writes = self._writes
+        writes, out = self._writes, self._writes.out
         self._inbox.extend(writes.inputs)
         writes.inputs.clear()
-        effects.notes.extend(writes.notes)
-        writes.notes.clear()
-        for operation, result in writes.own_results:
+        effects.notes.extend(out.notes)
+        out.notes.clear()
+        for operation, result in out.own_results:
             self._own_writes.done(operation, result, self.now.monotonic_ms)
-        writes.own_results.clear()
-        if writes.audited:
-            for write, error, offset in writes.audited:
+        out.own_results.clear()
+        if out.audited:
+            for write, error, offset in out.audited:
                 name = write.operation.name
                 entry = of_write(
                     name, write.request, write.call, write.response, write.facts, error, offset
                 )
                 if entry is not None:
                     effects.audit.append(entry)
-            writes.audited.clear()
-        effects.errors, writes.faults = effects.errors + writes.faults, 0
-        for response in writes.responses:
+            out.audited.clear()
+        effects.errors, out.faults = effects.errors + out.faults, 0
+        for response in out.responses:
             call = response.call
             if response.error == ErrorCode.NONE:
                 effects.committed.append((call.token, response.offset))
@@ -284,7 +284,7 @@ class ControllerNode(ReplicaView):
                 self._refuse_envelope(call, effects)
             else:
                 self._send(call, response.message, effects, response.work_ns)
-        writes.responses.clear()
+        out.responses.clear()
 
     def _send(
         self,

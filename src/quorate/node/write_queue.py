@@ -25,7 +25,6 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final
 
 from quorate.base.errors import ErrorCode
-from quorate.base.notes import Fault
 from quorate.controller.context import Context
 from quorate.controller.counts import ControllerCounts
 from quorate.controller.head import Head
@@ -45,11 +44,11 @@ from quorate.node.queued_write import (
     SHUTTING_DOWN,
     QueuedWrite,
     WriteInWork,
-    WriteResponse,
     wrong_controller,
 )
 from quorate.node.record_writer import RecordWriter, UnwritableRecordError
 from quorate.node.requests import Call
+from quorate.node.write_results import NOTHING_COMMITTED, WriteResults
 from quorate.raft import inputs
 from quorate.raft.ready import Refused
 from quorate.replica.proposals import Committed, Submit
@@ -60,11 +59,10 @@ QUEUED_DECISIONS: Final = 16
 QUEUED_RECORDS: Final = 1_000
 """With so many records, or more, of queued writes a step of the node decides no further one."""
 _LOST: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-_NOTHING_COMMITTED: Final = -1
 
 
 class WriteQueue:
-    """Decides one write at a time. After each call, take what is in `inputs`, `responses`, `notes`.
+    """Decides one write at a time. After each call, take what is in `inputs` and `out`.
 
     All times are monotonic, ms.
     """
@@ -86,9 +84,7 @@ class WriteQueue:
         self.head = head
         self._liveness = liveness
         self.counts = ControllerCounts() if counts is None else counts
-        self.audited: list[tuple[QueuedWrite, ErrorCode, int]] | None = None
-        """Each write that is answered, with its error and the end offset of its records; None: nobody
-        asks."""
+        self.out = WriteResults(self.counts.durations, clock)
         self.queued_ms: list[int] = []
         """How long each write that was decided had waited in the queue."""
         self._now_ms = 0
@@ -96,13 +92,7 @@ class WriteQueue:
         self._context = context
         self.inputs: list[Submit | inputs.UpgradeKRaftVersion | inputs.Resign] = []
         """For the replica."""
-        self.responses: list[WriteResponse] = []
-        self.own_results: list[tuple[WriteOperation[Any, Any], Any]] = []
-        """The controller's own writes that are done or have failed, with their responses."""
-        self.notes: list[str] = []
-        self.faults = 0
-        """How many decisions ended in an unexpected exception."""
-        self.committed_offset = _NOTHING_COMMITTED
+        self.committed_offset = NOTHING_COMMITTED
         """End (exclusive) of the newest write that was committed in this leadership."""
         self._epoch: int | None = None
         """The epoch in which this node is the active controller."""
@@ -129,8 +119,8 @@ class WriteQueue:
 
     @property
     def has_output(self) -> bool:
-        """There is something in `inputs`, `responses`, `own_results` or `notes`."""
-        return bool(self.inputs or self.responses or self.own_results or self.notes)
+        """There is something in `inputs` or `out`."""
+        return bool(self.inputs) or self.out.has_any
 
     @property
     def unsubmitted_records(self) -> int:
@@ -190,11 +180,11 @@ class WriteQueue:
         write = QueuedWrite(operation, request, call, deadline_ms, now_ms)
         write.response = operation.empty(request)
         if write.response is not None:
-            self._respond(write, ErrorCode.NONE, _NOTHING_COMMITTED)
+            self.out.answered(write, ErrorCode.NONE, NOTHING_COMMITTED)
         elif not self.is_active:
-            self._fail(write, ErrorCode.NOT_CONTROLLER, wrong_controller(self._leader_id()))
+            self.out.failed(write, ErrorCode.NOT_CONTROLLER, wrong_controller(self._leader_id()))
         elif self._is_shutting_down:
-            self._fail(write, ErrorCode.REQUEST_TIMED_OUT, SHUTTING_DOWN)
+            self.out.failed(write, ErrorCode.REQUEST_TIMED_OUT, SHUTTING_DOWN)
         elif self._deciding is not None or self._queued:
             self._queued.append(write)
         else:
@@ -214,7 +204,7 @@ class WriteQueue:
             self.counts.operations_timed_out += 1
             self.counts.heartbeats_timed_out += write.operation is BROKER_HEARTBEAT
             self._liveness.written(write.operation.expired(self.head, write.request))
-            self._fail(write, ErrorCode.REQUEST_TIMED_OUT, None)
+            self.out.failed(write, ErrorCode.REQUEST_TIMED_OUT, None)
         if self._raft_token:
             return
         if self._deciding is not None:
@@ -239,7 +229,7 @@ class WriteQueue:
         self._is_shutting_down = True
         queued, self._queued = self._queued, deque()
         for write in queued:
-            self._fail(write, ErrorCode.REQUEST_TIMED_OUT, SHUTTING_DOWN)
+            self.out.failed(write, ErrorCode.REQUEST_TIMED_OUT, SHUTTING_DOWN)
 
     # -- 2. decide ------------------------------------------------------------------------------
     def _decide(self, write: QueuedWrite) -> None:
@@ -261,7 +251,7 @@ class WriteQueue:
     def _written(self, write: QueuedWrite, result: Result[Any]) -> None:
         """The records are submitted, if there are any: the response waits for the commit."""
         write.response = result.response
-        self.notes.extend(result.notes)
+        self.out.notes.extend(result.notes)
         write.changes = result.liveness
         self._liveness.written(result.liveness)
         # Also without records the response waits: the decision has read what is not committed.
@@ -307,7 +297,7 @@ class WriteQueue:
         """The decision refuses the request, or fails. Once a part is written it may not refuse."""
         self._deciding = None
         if isinstance(error, ApiError) and not write.token:
-            self._fail(write, error.error, str(error))
+            self.out.failed(write, error.error, str(error))
         else:
             self._fault(write, error)
 
@@ -326,7 +316,7 @@ class WriteQueue:
             write.token = self._submitted_token = self._next_token()
             self._parts[write.token] = write
             self.inputs.append(Submit(write.token, part))
-        if self.audited is not None:
+        if self.out.audited is not None:
             write.facts.add(records)
 
     # -- 4. out ---------------------------------------------------------------------------------
@@ -386,7 +376,7 @@ class WriteQueue:
         self._epoch = epoch
         self._submitted_token = 0
         self.head.revert()
-        self.committed_offset = _NOTHING_COMMITTED
+        self.committed_offset = NOTHING_COMMITTED
         return epoch is not None
 
     def _resign(self) -> None:
@@ -412,10 +402,10 @@ class WriteQueue:
             self._close(work)
             writes.append(work.write)
         for write in writes:
-            self._fail(write, ErrorCode.NOT_CONTROLLER, NO_CONTROLLER)
+            self.out.failed(write, ErrorCode.NOT_CONTROLLER, NO_CONTROLLER)
         queued, self._queued = self._queued, deque()
         for write in queued:
-            self._fail(write, ErrorCode.NOT_CONTROLLER, wrong_controller(self._leader_id()))
+            self.out.failed(write, ErrorCode.NOT_CONTROLLER, wrong_controller(self._leader_id()))
         self.head.revert()
 
     # -- failures -------------------------------------------------------------------------------
@@ -425,8 +415,8 @@ class WriteQueue:
         if on_exception is OnException.END_NODE or isinstance(error, UnwritableRecordError):
             raise error
         is_to_resign = on_exception is OnException.RESIGN
-        self._note_fault(write, error, "resigning" if is_to_resign else "it is tried again later")
-        self._fail(write, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        self.out.fault(write, error, "resigning" if is_to_resign else "it is tried again later")
+        self.out.failed(write, ErrorCode.UNKNOWN_SERVER_ERROR, None)
         if is_to_resign:
             self._resign()
 
@@ -435,35 +425,12 @@ class WriteQueue:
         try:
             work.steps.close()
         except Exception as error:
-            self._note_fault(work.write, error, "its leadership has ended")
-
-    def _note_fault(self, write: QueuedWrite, error: Exception, then: str) -> None:
-        self.faults += 1
-        text = f"{write.operation.name} failed: {type(error).__name__}: {error}; {then}"
-        self.notes.append(Fault(text))
-
-    def _fail(self, write: QueuedWrite, error: ErrorCode, message: str | None) -> None:
-        write.response = write.operation.failed(write.request, error, message)
-        self._respond(write, error, _NOTHING_COMMITTED)
+            self.out.fault(work.write, error, "its leadership has ended")
 
     def _succeed(self, write: QueuedWrite, offset: int) -> None:
         """Everything that the write depends on is committed."""
         self._liveness.committed(write.changes, write.last_offset)
-        self._respond(write, ErrorCode.NONE, offset)
-
-    def _respond(self, write: QueuedWrite, error: ErrorCode, offset: int) -> None:
-        if self.audited is not None:
-            self.audited.append((write, error, offset))
-        if write.began_ns is not None:
-            took_ns = self._clock() - write.began_ns
-            if slow := self.counts.durations.observe(write.operation.name, took_ns):
-                self.notes.append(Fault(slow))
-        if write.call is None:
-            self.own_results.append((write.operation, write.response))
-        else:
-            self.responses.append(
-                WriteResponse(write.call, write.response, error, offset, write.work_ns)
-            )
+        self.out.answered(write, ErrorCode.NONE, offset)
 
     def _next_token(self) -> int:
         self._token += 1
