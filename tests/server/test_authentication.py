@@ -5,8 +5,9 @@ import socket
 
 from narrow import as_any
 from quorate.server.authentication import ListenerSecurity
+from quorate.server.connections import MAX_REQUESTS_PER_STEP
 from quorate.server.limits import ConnectionLimits
-from quorate.server.listener import MAX_REQUESTS_PER_STEP, Acceptor
+from quorate.server.listener import Acceptor
 
 
 class Word:

@@ -26,8 +26,9 @@ from quorate.security.sasl.scram import ScramServer
 from quorate.security.sasl.server import SaslServerConfig
 from quorate.security.sasl.token_claims import TokenRules
 from quorate.server.authentication import MAX_FRAME_BYTES, ListenerSecurity
+from quorate.server.connections import InboundConnection
 from quorate.server.limits import ConnectionLimits
-from quorate.server.listener import Acceptor, InboundConnection
+from quorate.server.listener import Acceptor
 from quorate.server.sasl import SaslAuthenticator
 from quorate.server.tls_transport import TlsTransport
 from quorate.wire.header import encode_request

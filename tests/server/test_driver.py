@@ -14,9 +14,9 @@ from quorate.raft.ready import Send
 from quorate.raft.values import RaftConfig
 from quorate.replica.disk_jobs import Survey
 from quorate.replica.replica import Replica
+from quorate.server.connections import InboundConnection
 from quorate.server.driver import Driver
 from quorate.server.limits import ConnectionLimits
-from quorate.server.listener import InboundConnection
 from quorate.sim.world.state_machine import KeyValueMachine
 from quorate.storage.memory import MemoryStorage
 from quorate.wire.header import encode_request

@@ -27,9 +27,10 @@ from quorate.replica.state_machine import Now
 from quorate.server.audit_log import AuditLog
 from quorate.server.authentication import OPEN_PEER, PeerSecurity
 from quorate.server.authorizer_log import AuthorizerLog
+from quorate.server.connections import InboundConnection, ResponseSlot
 from quorate.server.disk import DiskThread, run_in_thread
 from quorate.server.limits import ConnectionLimits
-from quorate.server.listener import Acceptor, InboundConnection, ResponseSlot
+from quorate.server.listener import Acceptor
 from quorate.server.logs import LOG, RateLimitedLog, level_of
 from quorate.server.meters import Meters
 from quorate.server.peer_connection import PeerRequest
