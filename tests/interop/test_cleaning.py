@@ -28,9 +28,9 @@ SMALL = {
 
 CLEANS_OFTEN = """
 from dataclasses import replace
-from quorate.server import app
-policy = app.snapshot_policy
-app.snapshot_policy = lambda config: replace(policy(config), clean_interval_ms=1_000)
+from quorate.server import settings
+policy = settings.snapshot_policy
+settings.snapshot_policy = lambda config: replace(policy(config), clean_interval_ms=1_000)
 from quorate.cli.main import main
 main()
 """

@@ -11,7 +11,7 @@ from quorate.config.node_file import load_config
 from quorate.config.settings import ConfigError
 from quorate.config.unsupported import check_servable
 from quorate.controller.policies import ConfigChange, NewTopic, PolicyViolationError
-from quorate.server.app import controller_config
+from quorate.server.settings import controller_config
 
 TOPIC = NewTopic("orders", 1, 1, None, {})
 CHANGE = ConfigChange(2, "orders", {"retention.ms": None})

@@ -19,7 +19,7 @@ from quorate.embed.node import EmbeddedNode
 from quorate.embed.security import MemberSecurity
 from quorate.log_dirs.meta_properties import NodeIdentity
 from quorate.replica.replica import Replica
-from quorate.server import app, sockets
+from quorate.server import app, settings, sockets
 from quorate.server.disk import run_in_thread
 from quorate.server.driver import Driver
 from quorate.server.log_verification import verify_log
@@ -77,7 +77,7 @@ async def recover(
         recovered,
         machine,
         random.Random(secrets.randbits(64)).random,  # noqa: S311 - jitter
-        replace(app.snapshot_policy(config), in_proportion=True),
+        replace(settings.snapshot_policy(config), in_proportion=True),
     )
 
 
@@ -99,7 +99,7 @@ async def serve(
         node,
         storage,
         asyncio.get_running_loop(),
-        app.limits(config),
+        settings.limits(config),
         config.queued_max_requests,
         ended,
         meters,
