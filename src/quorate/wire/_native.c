@@ -57,6 +57,7 @@ static PyMethodDef methods[] = {
     {"encode", (PyCFunction)(void (*)(void))native_encode, METH_FASTCALL, NULL},
     {"decode", (PyCFunction)(void (*)(void))native_decode, METH_FASTCALL, NULL},
     {"decode_prefix", (PyCFunction)(void (*)(void))native_decode_prefix, METH_FASTCALL, NULL},
+    {"try_decode_prefix", (PyCFunction)(void (*)(void))native_try_decode_prefix, METH_FASTCALL, NULL},
     {"json_texts", native_json_texts, METH_VARARGS, NULL},
     {"value_bounds", native_value_bounds, METH_VARARGS, NULL},
     {"learn", native_learn, METH_VARARGS, NULL},

@@ -6,6 +6,7 @@ message, and one in C where it has been built (see `native`).
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Final, TypeVar
 
 from quorate.wire import generated, native
@@ -14,6 +15,10 @@ from quorate.wire.schema import Message
 
 M = TypeVar("M", bound=Message)
 Buffer = bytes | bytearray | memoryview
+SMALL_BYTES: Final = 32_768
+"""So many bytes the codec in Python, too, decodes within 20 ms."""
+NATIVE_BYTES: Final = 262_144
+"""So many bytes the codec in C decodes within 20 ms."""
 
 
 def encode(message: Message, version: int) -> bytes:
@@ -44,6 +49,20 @@ def decode_prefix(cls: type[M], version: int, data: Buffer, pos: int) -> tuple[M
     Raises WireError when the bytes are not a `cls` of `version`.
     """
     return generated.decode_prefix(cls, version, bytes(data), pos)
+
+
+def decode_prefix_in_steps(
+    cls: type[M], version: int, data: bytes, pos: int
+) -> Generator[None, None, tuple[M, int]]:
+    """As `decode_prefix`; where that would take many milliseconds, it pauses in between."""
+    size = len(data) - pos
+    if size <= SMALL_BYTES:
+        return decode_prefix(cls, version, data, pos)
+    if NATIVE and size <= NATIVE_BYTES:
+        found = native.try_decode_prefix(cls, version, data, pos)
+        if found is not None:
+            return found
+    return (yield from generated.decode_in_steps(cls, version, data, pos))
 
 
 NATIVE: Final = native.start(encode, decode, decode_prefix)

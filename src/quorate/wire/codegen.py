@@ -58,3 +58,12 @@ def source_for(cls: type[Message], version: int) -> str:
     decoder, decoder_layouts = decoder_source(cls, version, decoder_name)
     layouts = sorted(encoder_layouts | decoder_layouts)
     return "\n".join([*layouts, "", "", *encoder, "", "", *decoder, ""])
+
+
+def step_decoder_source(cls: type[Message], version: int) -> str:
+    """Source that defines the decoder of `version` as a generator, which pauses.
+
+    It needs the same names in scope.
+    """
+    decoder, layouts = decoder_source(cls, version, names(cls, version)[1], in_steps=True)
+    return "\n".join([*sorted(layouts), "", "", *decoder, ""])

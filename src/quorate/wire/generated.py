@@ -6,7 +6,7 @@ everything unusual: see `codec`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, Final, TypeVar
 
 from quorate.wire.errors import EncodeError, WireError
@@ -15,8 +15,10 @@ from quorate.wire.schema import Message
 M = TypeVar("M", bound=Message)
 Encoder = Callable[[Any, bytearray], None]
 Decoder = Callable[[bytes, int], tuple[Any, int]]
+StepDecoder = Callable[[bytes, int], Generator[None, None, tuple[Any, int]]]
 
 _CODECS: Final[dict[tuple[type[Message], int], tuple[Encoder, Decoder]]] = {}
+_STEP_DECODERS: Final[dict[tuple[type[Message], int], StepDecoder]] = {}
 
 
 def encode(message: Message, version: int) -> bytes:
@@ -49,3 +51,19 @@ def _compiled(
     pair = scope[encoder_name], scope[decoder_name]
     _CODECS[cls, version] = pair
     return pair
+
+
+def decode_in_steps(
+    cls: type[M], version: int, data: bytes, pos: int
+) -> Generator[None, None, tuple[M, int]]:
+    """As `decode_prefix`, with a pause every few kilobytes. The version exists. Raises WireError."""
+    decoder = _STEP_DECODERS.get((cls, version))
+    if decoder is None:
+        from quorate.wire import codegen  # as in `_compiled`
+
+        scope: dict[str, Any] = {struct.__name__: struct for struct in codegen.structs(cls)}
+        source = codegen.HEADER + codegen.step_decoder_source(cls, version)
+        exec(compile(source, f"<decoder in steps of {cls.__name__} v{version}>", "exec"), scope)
+        decoder = scope[codegen.names(cls, version)[1]]
+        _STEP_DECODERS[cls, version] = decoder
+    return (yield from decoder(data, pos))

@@ -7,11 +7,12 @@ ApiVersions is the exception that lets any two nodes begin: its response always 
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from struct import Struct as Layout
 from typing import Final
 
 from quorate.base.frozen import frozen
-from quorate.wire.codec import decode_prefix, encode
+from quorate.wire.codec import decode_prefix, decode_prefix_in_steps, encode
 from quorate.wire.errors import EncodeError, WireError
 from quorate.wire.messages.headers import RequestHeader, ResponseHeader
 from quorate.wire.registry import API_VERSIONS, APIS, Api
@@ -73,6 +74,13 @@ def encode_response(message: Message, api_key: int, version: int, correlation_id
     return _frame(header, api.response_header_version(version), message, version)
 
 
+def response_frame(body: bytes, api_key: int, version: int, correlation_id: int) -> bytes:
+    """The frame, length included, of a response that is encoded already."""
+    header = ResponseHeader(correlation_id=correlation_id)
+    head = encode(header, APIS[api_key].response_header_version(version))
+    return b"".join((_LENGTH.pack(len(head) + len(body)), head, body))
+
+
 def peek_header(frame: bytes) -> RequestStart:
     """Api, version and correlation id of any request, known or not. Raises WireError."""
     if len(frame) < _START.size:
@@ -87,19 +95,39 @@ def decode_request(frame: bytes) -> WireRequest:
     `peek_header` recognizes, except ApiVersions (see WireRequest).
     """
     start = peek_header(frame)
+    api = _api_in_version(start)
+    if api is None:
+        return WireRequest(start.api_key, start.version, start.correlation_id, None, None)
+    header, pos = decode_prefix(RequestHeader, api.request_header_version(start.version), frame, 0)
+    message, pos = decode_prefix(api.request, start.version, frame, pos)
+    _check_end(api, start.version, frame, pos)
+    return WireRequest(api.key, start.version, start.correlation_id, header.client_id, message)
+
+
+def decode_request_in_steps(frame: bytes) -> Generator[None, None, WireRequest]:
+    """As `decode_request`, with pauses where the frame is long."""
+    start = peek_header(frame)
+    api = _api_in_version(start)
+    if api is None:
+        return WireRequest(start.api_key, start.version, start.correlation_id, None, None)
+    header, pos = decode_prefix(RequestHeader, api.request_header_version(start.version), frame, 0)
+    message, pos = yield from decode_prefix_in_steps(api.request, start.version, frame, pos)
+    _check_end(api, start.version, frame, pos)
+    return WireRequest(api.key, start.version, start.correlation_id, header.client_id, message)
+
+
+def _api_in_version(start: RequestStart) -> Api | None:
+    """The api of a request; None: ApiVersions in a version that is not known. Raises WireError."""
     api = APIS.get(start.api_key)
     if api is None:
         raise WireError(f"api key {start.api_key} is not known")
     if not api.min_version <= start.version <= api.max_version:
         if api.key == API_VERSIONS:
-            return WireRequest(api.key, start.version, start.correlation_id, None, None)
+            return None
         raise WireError(
             f"{api.name} has versions {api.min_version} to {api.max_version}, not {start.version}"
         )
-    header, pos = decode_prefix(RequestHeader, api.request_header_version(start.version), frame, 0)
-    message, pos = decode_prefix(api.request, start.version, frame, pos)
-    _check_end(api, start.version, frame, pos)
-    return WireRequest(api.key, start.version, start.correlation_id, header.client_id, message)
+    return api
 
 
 def decode_response(frame: bytes, api_key: int, version: int) -> tuple[int, Message]:

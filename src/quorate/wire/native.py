@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar
 
 from quorate.wire.schema import Message
 
-FORMAT: Final = 2
-"""Of the programs (program.py). An extension that was built for another one is left out."""
+FORMAT: Final = 3
+"""Of the programs (program.py) and functions; an extension that was built for another one is left out."""
 
 M = TypeVar("M", bound=Message)
 _learned: Final[set[tuple[type[Message], int]]] = set()
@@ -54,6 +54,14 @@ def start(
 def functions() -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
     """Return `encode`, `decode` and `decode_prefix` in C."""
     return _native.encode, _native.decode, _native.decode_prefix
+
+
+def try_decode_prefix(cls: type[M], version: int, data: bytes, pos: int) -> tuple[M, int] | None:
+    """As `decode_prefix`; None where the codec in Python has to decide."""
+    found: tuple[M, int] | None = _native.try_decode_prefix(cls, version, data, pos)
+    if found is None and _learn(cls, version):
+        found = _native.try_decode_prefix(cls, version, data, pos)
+    return found
 
 
 def _learn(cls: type[Message], version: int) -> bool:

@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from quorate.wire.schema import FORMATS, NEW, SIZES, Field, Message, Struct
 from quorate.wire.source import (
     Lines,
@@ -20,15 +22,24 @@ from quorate.wire.source import (
     min_struct_size,
 )
 
+STEP_BYTES: Final = 8_192
+"""Bytes of lists that a decoder in steps reads at once: thousands of items, some milliseconds."""
+
 
 def decoder_source(
-    cls: type[Message], version: int, name: str, *, as_java: bool = False
+    cls: type[Message],
+    version: int,
+    name: str,
+    *,
+    as_java: bool = False,
+    in_steps: bool = False,
 ) -> tuple[list[str], set[str]]:
     """Lines that define function `name(buf, pos) -> (message, pos)`, and the layouts they use.
 
     `as_java`: take what Kafka's generated readers take (`java_decoder`); needs `java_text` in scope.
+    `in_steps`: a generator, which yields None after STEP_BYTES of a list and returns the same.
     """
-    decoder = _Decoder(cls, version, as_java)
+    decoder = _Decoder(cls, version, as_java, in_steps)
     decoder.struct(cls, "m", "")
     decoder.flush()
     fields = "".join(f"({path!r}, {size}), " for path, size in decoder.fields)
@@ -37,7 +48,10 @@ def decoder_source(
         f"{name}_FIELDS = ({fields})",
         "",
         "",
-        f"def {name}(buf: bytes, pos: int) -> tuple[{cls.__name__}, int]:",
+        f"def {name}(buf: bytes, pos: int)"
+        + ("" if in_steps else f" -> tuple[{cls.__name__}, int]")
+        + ":",
+        *(["    due = pos"] if in_steps else []),
         "    at = 0",
         "    end = len(buf)",
         "    try:",
@@ -51,8 +65,11 @@ def decoder_source(
 
 
 class _Decoder:
-    def __init__(self, cls: type[Message], version: int, as_java: bool) -> None:
+    def __init__(
+        self, cls: type[Message], version: int, as_java: bool, in_steps: bool = False
+    ) -> None:
         self.as_java = as_java
+        self.in_steps = in_steps
         self.schema = cls.schema
         self.version = version
         self.flexible = cls.schema.is_flexible(version)
@@ -253,6 +270,9 @@ class _Decoder:
                 self.new_struct(field.struct, var, f"{path}[].")
                 self.flush()
                 self.code.add(f"{items}.append({var})")
+            if self.in_steps:
+                with self.code.block("if pos > due:"):
+                    self.code.add("yield None", f"due = pos + {STEP_BYTES}")
         self.code.add(assign.format(items))
 
     def fixed_array(self, element: str, count: str, assign: str) -> None:

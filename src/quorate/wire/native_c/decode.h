@@ -397,3 +397,18 @@ static PyObject *native_decode_prefix(PyObject *self, PyObject *const *arguments
     PyErr_Clear();
     return PyObject_Vectorcall(slow_decode, arguments, 4, NULL);
 }
+
+/* As decode_prefix, but None where Python would have to decide: it takes long for many bytes. */
+static PyObject *native_try_decode_prefix(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count != 4 || !PyLong_CheckExact(arguments[3])) {
+        PyErr_SetString(PyExc_TypeError, "try_decode_prefix takes a class, a version, bytes and a position");
+        return NULL;
+    }
+    Py_ssize_t pos = PyLong_AsSsize_t(arguments[3]);
+    PyObject *message = decode_at(arguments[0], arguments[1], arguments[2], &pos);
+    if (message != NULL)
+        return Py_BuildValue("Nn", message, pos);
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}

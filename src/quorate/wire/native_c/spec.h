@@ -2,7 +2,7 @@
 enum kind { BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID, STRING, BYTES, STRUCT, ARRAY };
 enum place { BODY, TAGGED, DROPPED, REFUSED };
 
-#define FORMAT 2 /* of the programs; native.py must say the same */
+#define FORMAT 3 /* of the programs and functions; native.py must say the same */
 #define MAX_STRING 32767
 #define MAX_ARRAY_LENGTH 1000000 /* this and the next: runtime.py */
 #define MAX_TAGGED_FIELDS 10000
