@@ -4,8 +4,10 @@ import pytest
 
 from conformance.marker import kafka_scenario
 from controller.cluster import Cluster
+from narrow import as_any
 from quorate.base.errors import ErrorCode
 from quorate.controller.acls import CREATE_ACLS, DELETE_ACLS, describe_acls
+from quorate.controller.building import at_once
 from quorate.controller.result import MAX_RECORDS, ApiError
 from quorate.formats.records import decode_record
 from quorate.metadata.delta import ImageDelta
@@ -123,7 +125,7 @@ def filter_fields(**fields):
 
 
 def described(cluster, **fields):
-    found = describe_acls(cluster.image, DescribeAclsRequest(**filter_fields(**fields)))
+    found = at_once(describe_acls(cluster.image, DescribeAclsRequest(**filter_fields(**fields))))
     return sorted((r.resource_name, r.pattern_type, len(r.acls)) for r in found.resources)
 
 
@@ -186,7 +188,7 @@ def test_a_filter_that_is_refused(filled, field, code, text):
     [result] = filled.decide(DELETE_ACLS, DeleteAclsRequest(filters=given)).filter_results
     assert (result.error_code, result.error_message) == (ErrorCode.INVALID_REQUEST, text)
     assert not result.matching_acls and not filled.records
-    answer = describe_acls(filled.image, DescribeAclsRequest(**fields))
+    answer = at_once(describe_acls(filled.image, DescribeAclsRequest(**fields)))
     assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, text)
 
 
@@ -224,10 +226,11 @@ def test_entries_of_a_snapshot_take_the_place_of_all_others(filled):
 @kafka_scenario("ClusterMetadataAuthorizerTest", "createAclsError", "deleteAclsError")
 def test_a_request_that_is_refused_as_a_whole_refuses_each_of_its_items():
     error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    created = CREATE_ACLS.failed(CreateAclsRequest(creations=[acl(), acl()]), error, "no")
+    created = as_any(CREATE_ACLS.failed(CreateAclsRequest(creations=[acl(), acl()]), error, "no"))
     assert [(r.error_code, r.error_message) for r in created.results] == [(error, "no")] * 2
     wanted = [DeleteAclsRequest.DeleteAclsFilter() for _ in range(2)]
-    removed = DELETE_ACLS.failed(DeleteAclsRequest(filters=wanted), error, "no").filter_results
+    deleted = as_any(DELETE_ACLS.failed(DeleteAclsRequest(filters=wanted), error, "no"))
+    removed = deleted.filter_results
     assert [(r.error_code, r.error_message, r.matching_acls) for r in removed] == [
         (error, "no", [])
     ] * 2

@@ -6,6 +6,7 @@ from controller.cluster import BROKER, TOPIC, Cluster
 from controller.test_configs import CLIENT_METRICS, GROUP, LOGGER
 from quorate.base.errors import ErrorCode
 from quorate.config_definitions.definition import ConfigType
+from quorate.controller.building import at_once
 from quorate.controller.config_reads import describe_configs, list_config_resources
 from quorate.controller.node_configs import ConfigSource
 from quorate.wire.messages import DescribeConfigsRequest, ListConfigResourcesRequest
@@ -27,7 +28,7 @@ def ask(cluster, *resources, keys=None, synonyms=True, documentation=False, may=
         include_documentation=documentation,
     )
     configs = cluster.config.configs
-    return describe_configs(cluster.image, request, configs, LEVELS, may).results
+    return at_once(describe_configs(cluster.image, request, configs, LEVELS, may)).results
 
 
 def describe(cluster, kind, name, **options):
@@ -247,7 +248,7 @@ def test_an_unknown_type_fails_the_request(cluster):
 # -- ListConfigResources --------------------------------------------------------------------------
 def listed(cluster, *types, version=1):
     request = ListConfigResourcesRequest(resource_types=list(types))
-    response = list_config_resources(cluster.image, request, version)
+    response = at_once(list_config_resources(cluster.image, request, version))
     found = [(one.resource_type, one.resource_name) for one in response.config_resources]
     return ErrorCode(response.error_code), found
 

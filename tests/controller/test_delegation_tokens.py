@@ -7,6 +7,7 @@ import pytest
 
 from controller.cluster import Cluster
 from quorate.base.errors import ErrorCode
+from quorate.controller.building import at_once
 from quorate.controller.delegation_tokens import (
     CREATE_DELEGATION_TOKEN,
     EXPIRE_DELEGATION_TOKEN,
@@ -224,9 +225,8 @@ def test_tokens_are_described_to_those_who_may():
             if owners is None
             else [cls(principal_type="User", principal_name=o.partition(":")[2]) for o in owners]
         )
-        return describe_tokens(
-            made.image, request, TOKENS, who, lambda *asked: asked in allowed
-        ).tokens
+        steps = describe_tokens(made.image, request, TOKENS, who, lambda *asked: asked in allowed)
+        return at_once(steps).tokens
 
     [token] = described(BOB)
     assert (token.token_id, token.hmac) == (own, secret)
@@ -237,7 +237,8 @@ def test_tokens_are_described_to_those_who_may():
     by_owner = (AclOperation.DESCRIBE_TOKENS, AclResource.USER, CAROL)
     for permission in (by_token, by_owner):
         assert {t.token_id for t in described(BOB, None, [permission])} == {own, other}
-    response = describe_tokens(
-        made.image, DescribeDelegationTokenRequest(), TokenConfig(), BOB, lambda *asked: True
+    request = DescribeDelegationTokenRequest()
+    response = at_once(
+        describe_tokens(made.image, request, TokenConfig(), BOB, lambda *asked: True)
     )
     assert response.error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED

@@ -111,8 +111,8 @@ def test_the_active_controller_reports_the_writes_that_it_decided():
     assert isinstance(part, Submit)
     queue.settle(Committed(part.token, 0, 1))
     assert (counts.durations.count, counts.durations.slowest) == (1, NO_OP.name)
-    [slow] = queue.notes
+    [slow] = queue.out.notes
     assert isinstance(slow, Fault) and slow.startswith("Exceptionally slow controller event ")
-    queue.notes.clear()
+    queue.out.notes.clear()
     queue.add(REPORT_PERFORMANCE, None, None, 0)
-    assert "1 controller events were completed" in queue.notes[0]
+    assert "1 controller events were completed" in queue.out.notes[0]

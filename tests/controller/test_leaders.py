@@ -6,6 +6,7 @@ from conformance.marker import kafka_scenario
 from controller.cluster import TOPIC, Cluster
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid
+from quorate.controller.building import at_once
 from quorate.controller.elections import ELECT_LEADERS, ELECT_PREFERRED, ELECT_UNCLEAN
 from quorate.controller.isr import ALTER_PARTITION
 from quorate.controller.reassignments import ALTER_PARTITION_REASSIGNMENTS, list_reassignments
@@ -226,7 +227,8 @@ def reassign(cluster, replicas, *, allows_change=True, topic="orders"):
 
 
 def ongoing(cluster):
-    found = list_reassignments(cluster.image, ListPartitionReassignmentsRequest(topics=None))
+    request = ListPartitionReassignmentsRequest(topics=None)
+    found = at_once(list_reassignments(cluster.image, request))
     return {
         (t.name, p.partition_index): (p.replicas, p.adding_replicas, p.removing_replicas)
         for t in found.topics

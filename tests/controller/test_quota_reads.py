@@ -4,6 +4,7 @@ import pytest
 from immutables import Map
 
 from quorate.base.errors import ErrorCode
+from quorate.controller.building import at_once
 from quorate.controller.quota_reads import describe_quotas
 from quorate.metadata.image import Image
 from quorate.wire.messages import DescribeClientQuotasRequest
@@ -34,7 +35,7 @@ def ask(*components, strict=False):
         ],
         strict=strict,
     )
-    return describe_quotas(IMAGE, request)
+    return at_once(describe_quotas(IMAGE, request))
 
 
 def found(*components, strict=False):

@@ -4,6 +4,7 @@ import pytest
 
 from controller.cluster import Cluster
 from quorate.base.errors import ErrorCode
+from quorate.controller.building import at_once
 from quorate.controller.result import ApiError
 from quorate.controller.scram_credentials import ALTER_USER_SCRAM_CREDENTIALS, describe_scram
 from quorate.metadata.image import ScramKey
@@ -120,7 +121,7 @@ def describe(cluster, *names):
     request = DescribeUserScramCredentialsRequest(users=users or None)
     return {
         r.user: (r.error_code, [(i.mechanism, i.iterations) for i in r.credential_infos])
-        for r in describe_scram(cluster.image, request).results
+        for r in at_once(describe_scram(cluster.image, request)).results
     }
 
 

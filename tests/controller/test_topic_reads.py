@@ -5,6 +5,7 @@ import pytest
 from controller.cluster import Cluster
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID
+from quorate.controller.building import at_once
 from quorate.controller.result import ApiError
 from quorate.controller.topic_reads import describe_topic_partitions
 from quorate.wire.messages import DescribeTopicPartitionsRequest
@@ -19,7 +20,7 @@ def ask(cluster, *names, limit=2000, cursor=None, may=lambda name: True):
         response_partition_limit=limit,
         cursor=cursor and CURSOR(topic_name=cursor[0], partition_index=cursor[1]),
     )
-    return describe_topic_partitions(cluster.image, request, may)
+    return at_once(describe_topic_partitions(cluster.image, request, may))
 
 
 def places(response):

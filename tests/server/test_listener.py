@@ -10,10 +10,10 @@ import pytest
 from quorate.base.errors import QuorateError
 from quorate.config.node_file import load_config
 from quorate.controller.connection_rates import Admission
-from quorate.server.app import limits
 from quorate.server.connections import MAX_REQUESTS_PER_STEP
 from quorate.server.limits import ConnectionLimits
 from quorate.server.listener import Acceptor
+from quorate.server.settings import limits
 
 
 class Server:

@@ -5,7 +5,7 @@ Source: `AclControlManager`, `AclApis`, `ResourcePatternFilter`, `AccessControlE
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -13,6 +13,7 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid
 from quorate.controller.assignments import new_uuid
 from quorate.controller.brokers import metadata_version
+from quorate.controller.building import ROWS, Building, each_group
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.result import (
@@ -220,9 +221,6 @@ class _Filter(NamedTuple):
             return pattern.name in (self.name, WILDCARD)
         return self.name.startswith(pattern.name)
 
-    def found(self, image: Image) -> Iterator[tuple[Uuid, Acl]]:
-        return ((acl_id, acl) for acl_id, acl in self.candidates(image) if self.matches(acl))
-
     def candidates(self, image: Image) -> Iterable[tuple[Uuid, Acl]]:
         """The entries that may match: by their resource pattern where the filter names one."""
         if self.name is None or self.pattern_type == MATCH:
@@ -290,7 +288,7 @@ DELETE_ACLS: Final = WriteOperation("DeleteAcls", _delete, _delete_failed)
 
 
 # -- describe ----------------------------------------------------------------------------------
-def describe_acls(image: Image, request: DescribeAclsRequest) -> DescribeAclsResponse:
+def describe_acls(image: Image, request: DescribeAclsRequest) -> Building[DescribeAclsResponse]:
     """The entries that match, by resource pattern; a filter with a code of no meaning is refused."""
     wanted = _Filter(
         request.resource_type_filter,
@@ -306,23 +304,25 @@ def describe_acls(image: Image, request: DescribeAclsRequest) -> DescribeAclsRes
     except ApiError as refused:
         return DescribeAclsResponse(error_code=refused.error, error_message=str(refused))
     by_pattern: dict[AclPattern, dict[Acl, None]] = {}
-    for _, acl in wanted.found(image):
-        by_pattern.setdefault(acl.pattern, {})[acl] = None
-    resources = [
-        _Resource(
-            resource_type=pattern.resource_type,
-            resource_name=pattern.name,
-            pattern_type=pattern.pattern_type,
-            acls=[
-                _Resource.AclDescription(
-                    principal=acl.principal,
-                    host=acl.host,
-                    operation=acl.operation,
-                    permission_type=acl.permission_type,
-                )
-                for acl in entries
-            ],
-        )
-        for pattern, entries in by_pattern.items()
-    ]
+    for number, (_, acl) in enumerate(wanted.candidates(image), 1):
+        if number % ROWS == 0:
+            yield None
+        if wanted.matches(acl):
+            by_pattern.setdefault(acl.pattern, {})[acl] = None
+    resources = yield from each_group(
+        list(by_pattern.items()),
+        lambda group: list(group[1]),
+        lambda acl: _Resource.AclDescription(
+            principal=acl.principal,
+            host=acl.host,
+            operation=acl.operation,
+            permission_type=acl.permission_type,
+        ),
+        lambda group, rows: _Resource(
+            resource_type=group[0].resource_type,
+            resource_name=group[0].name,
+            pattern_type=group[0].pattern_type,
+            acls=rows,
+        ),
+    )
     return DescribeAclsResponse(resources=resources)

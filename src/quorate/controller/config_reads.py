@@ -6,14 +6,15 @@ Kafka does not serve ListConfigResources).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from importlib import import_module
 from types import MappingProxyType
 from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.config_definitions.java_text import parse_integer
+from quorate.controller.building import LOOKED_AT, Building, each, in_order, parts
 from quorate.controller.config_descriptions import (
     Description,
     Layers,
@@ -57,6 +58,8 @@ _LISTED: Final = (
     TOPIC_RESOURCE,
 )
 """Types of resources, in the order in which Kafka lists them."""
+_DESCRIBED: Final = 50
+"""Resources that are described in one step, each with all its configs."""
 _SENTENCES: Final[Mapping[int, tuple[str, ...]]] = {
     TOPIC_RESOURCE: ("topics",),
     GROUP_RESOURCE: ("groups",),
@@ -84,7 +87,7 @@ def describe_configs(
     configs: ConfigsInForce,
     levels: Mapping[str, str],
     may: Callable[[AclResource, str], bool],
-) -> DescribeConfigsResponse:
+) -> Building[DescribeConfigsResponse]:
     """`levels` are those of the node's loggers, by name. `may`: whether the requester may describe the
     configs of what is guarded under this name. A resource that is named twice is described once, with
     the keys that are named last."""
@@ -116,10 +119,13 @@ def describe_configs(
             configs=[entry for entry in entries if not wanted or entry.name in wanted],
         )
 
-    shown, denied = [], []
+    shown: list[_Result] = []
+    denied: list[_Result] = []
     # A short request could ask for this node's hundreds of configs thousands of times.
     once = {(asked.resource_type, asked.resource_name): asked for asked in request.resources}
-    for asked in once.values():
+    for number, asked in enumerate(once.values()):
+        if number % _DESCRIBED == _DESCRIBED - 1:
+            yield None
         resource = ConfigResource(asked.resource_type, asked.resource_name)
         guarded, name, error = permission_for(resource)
         if may(guarded, name):
@@ -222,28 +228,33 @@ def _logger(name: str, level: str) -> _Entry:
 # -- ListConfigResources --------------------------------------------------------------------------
 def list_config_resources(
     image: Image, request: ListConfigResourcesRequest, version: int
-) -> ListConfigResourcesResponse:
+) -> Building[ListConfigResourcesResponse]:
     """The resources of the types that are asked for, or of all types. Version 0 lists the client
     metrics subscriptions only."""
     known = _LISTED if version > 0 else (CLIENT_METRICS_RESOURCE,)
     wanted = request.resource_types or known
     if not set(wanted) <= set(known):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    return ListConfigResourcesResponse(
-        config_resources=[
-            ListConfigResourcesResponse.ConfigResource(resource_name=name, resource_type=kind)
-            for kind in known
-            if kind in wanted
-            for name in _names(image, kind)
-        ]
-    )
+    listed: list[ListConfigResourcesResponse.ConfigResource] = []
+    for kind in known:
+        if kind in wanted:
+            names = yield from _names(image, kind)
+            listed += yield from each(names, partial(_listed_resource, kind))
+    return ListConfigResourcesResponse(config_resources=listed)
 
 
-def _names(image: Image, kind: int) -> Iterator[str]:
-    """Yield the names of nodes and topics that exist, and of groups and subscriptions that set a config."""
+def _listed_resource(kind: int, name: str) -> ListConfigResourcesResponse.ConfigResource:
+    return ListConfigResourcesResponse.ConfigResource(resource_name=name, resource_type=kind)
+
+
+def _names(image: Image, kind: int) -> Building[list[str]]:
+    """The names of nodes and topics that exist, and of groups and subscriptions that set a config."""
     if kind == TOPIC_RESOURCE:
-        yield from sorted(image.topics.ids)
-    elif kind in (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE):
-        yield from map(str, sorted({*image.cluster.brokers, *image.cluster.controllers}))
-    else:
-        yield from sorted(one.name for one in image.configs if one.type == kind)
+        return (yield from in_order(image.topics.ids))
+    if kind in (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE):
+        return [str(each) for each in sorted({*image.cluster.brokers, *image.cluster.controllers})]
+    names: list[str] = []
+    for part in parts(image.configs, LOOKED_AT):
+        yield None
+        names += (one.name for one in part if one.type == kind)
+    return (yield from in_order(names))

@@ -13,6 +13,7 @@ from quorate.base.errors import ErrorCode
 from quorate.base.frozen import frozen
 from quorate.base.java_order import hash_map_order
 from quorate.controller.assignments import check_size
+from quorate.controller.building import Building, at_once, each
 from quorate.controller.config_changes import (
     Change,
     changed_configs,
@@ -240,29 +241,36 @@ def _fields(cls: Callable[..., Any], outcome: Outcome) -> Any:
     )
 
 
-def _all_failed(
-    message: IncrementalAlterConfigsRequest | AlterConfigsRequest,
-    error: ErrorCode,
-    message_text: str | None,
-) -> list[Outcome]:
-    text = error_text(error, message_text)
-    return [
-        Outcome(ConfigResource(asked.resource_type, asked.resource_name), error, text)
-        for asked in message.resources
-    ]
-
-
 def _incremental_failed(
     request: IncrementalAlterConfigs, error: ErrorCode, message: str | None
-) -> IncrementalAlterConfigsResponse:
+) -> Building[IncrementalAlterConfigsResponse]:
     """Kafka reports the failure of the loggers too, although they are changed."""
-    return _incremental_response(_all_failed(request.message, error, message))
+    cls, text = IncrementalAlterConfigsResponse, error_text(error, message)
+    responses = yield from each(
+        request.message.resources,
+        lambda asked: _failed(cls.AlterConfigsResourceResponse, asked, error, text),
+    )
+    return cls(responses=responses)
 
 
 def _replace_failed(
     request: AlterConfigsRequest, error: ErrorCode, message: str | None
-) -> AlterConfigsResponse:
-    return _replace_response(_all_failed(request, error, message))
+) -> Building[AlterConfigsResponse]:
+    cls, text = AlterConfigsResponse, error_text(error, message)
+    responses = yield from each(
+        request.resources,
+        lambda asked: _failed(cls.AlterConfigsResourceResponse, asked, error, text),
+    )
+    return cls(responses=responses)
+
+
+def _failed(cls: Callable[..., Any], asked: Any, error: ErrorCode, text: str | None) -> Any:
+    return cls(
+        error_code=error,
+        error_message=text,
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
+    )
 
 
 def _incremental_empty(
@@ -270,24 +278,15 @@ def _incremental_empty(
 ) -> IncrementalAlterConfigsResponse | None:
     if len(request.message.resources) > _LOOKED_AT_ONCE:
         return None
-    changes, refused = _at_once(_incremental_changes(request))
+    changes, refused = at_once(_incremental_changes(request))
     return None if changes else _incremental_response([*refused, *request.loggers])
 
 
 def _replace_empty(request: AlterConfigsRequest) -> AlterConfigsResponse | None:
     if len(request.resources) > _LOOKED_AT_ONCE:
         return None
-    configs, refused = _at_once(_replacements(request))
+    configs, refused = at_once(_replacements(request))
     return None if configs else _replace_response(refused)
-
-
-def _at_once(steps: Generator[None, None, _Asked]) -> _Asked:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            asked: _Asked = end.value
-            return asked
 
 
 INCREMENTAL_ALTER_CONFIGS: Final = WriteOperation(

@@ -12,15 +12,17 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from functools import lru_cache
+from operator import itemgetter
 from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import uuid_to_text
 from quorate.controller.assignments import new_uuid
 from quorate.controller.brokers import metadata_version
+from quorate.controller.building import Building, in_order
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
-from quorate.controller.result import Result, WriteOperation, controller_task
+from quorate.controller.result import PAUSE_EVERY, Result, WriteOperation, controller_task
 from quorate.controller.token_config import TokenConfig
 from quorate.formats.records import DelegationTokenRecord, RemoveDelegationTokenRecord
 from quorate.metadata.image import DelegationToken, Image
@@ -273,7 +275,7 @@ def describe_tokens(
     tokens: TokenConfig,
     requester: str,
     may: Callable[[AclOperation, AclResource, str], bool],
-) -> DescribeDelegationTokenResponse:
+) -> Building[DescribeDelegationTokenResponse]:
     """The tokens that the requester owns or may renew, and those that it has the permission for.
 
     may: whether the requester has a permission on the resource of a name.
@@ -284,7 +286,10 @@ def describe_tokens(
     if request.owners is not None:
         owners = [f"{each.principal_type}:{each.principal_name}" for each in request.owners]
     found = []
-    for token_id, token in sorted(image.delegation_tokens.items()):
+    ordered = yield from in_order(image.delegation_tokens.items(), itemgetter(0))
+    for number, (token_id, token) in enumerate(ordered, 1):
+        if number % PAUSE_EVERY == 0:
+            yield None
         if owners is not None and not any(_is_owner_or_renewer(token, o) for o in owners):
             continue
         if (

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from quorate.base.errors import ErrorCode
+from quorate.controller.building import Building, each_group
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.partition_changes import Election, PartitionTarget, change_partition
@@ -140,22 +141,20 @@ def _partition_result(index: int, refused: ApiError | None) -> _Partition:
 
 def _failed(
     request: ElectLeadersRequest, error: ErrorCode, message: str | None
-) -> ElectLeadersResponse:
+) -> Building[ElectLeadersResponse]:
     """The code of the whole request; versions below 1 have it for each partition only."""
     text = error_text(error, message)
-    return ElectLeadersResponse(
-        error_code=error,
-        replica_election_results=[
-            _Topic(
-                topic=topic.topic,
-                partition_result=[
-                    _Partition(partition_id=index, error_code=error, error_message=text)
-                    for index in topic.partitions
-                ],
-            )
-            for topic in request.topic_partitions or ()
-        ],
+
+    def row(index: int) -> _Partition:
+        return _Partition(partition_id=index, error_code=error, error_message=text)
+
+    results = yield from each_group(
+        request.topic_partitions or (),
+        lambda topic: topic.partitions,
+        row,
+        lambda topic, rows: _Topic(topic=topic.topic, partition_result=rows),
     )
+    return ElectLeadersResponse(error_code=error, replica_election_results=results)
 
 
 def _empty(request: ElectLeadersRequest) -> ElectLeadersResponse | None:

@@ -20,6 +20,7 @@ from quorate.controller.assignments import (
     partition_records,
     placed,
 )
+from quorate.controller.building import Building, each
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.result import (
@@ -139,16 +140,13 @@ def _partitions_result(
 
 def _partitions_failed(
     request: CreatePartitionsRequest, error: ErrorCode, message: str | None
-) -> CreatePartitionsResponse:
-    text = error_text(error, message)
-    return CreatePartitionsResponse(
-        results=[
-            CreatePartitionsResponse.CreatePartitionsTopicResult(
-                name=topic.name, error_code=error, error_message=text
-            )
-            for topic in request.topics
-        ]
+) -> Building[CreatePartitionsResponse]:
+    text, result = error_text(error, message), CreatePartitionsResponse.CreatePartitionsTopicResult
+    results = yield from each(
+        request.topics,
+        lambda topic: result(name=topic.name, error_code=error, error_message=text),
     )
+    return CreatePartitionsResponse(results=results)
 
 
 def _partitions_empty(request: CreatePartitionsRequest) -> CreatePartitionsResponse | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from quorate.base.errors import ErrorCode
+from quorate.controller.building import ROWS, Building
 from quorate.controller.quotas import CLIENT_ID, IP, USER
 from quorate.controller.result import ApiError
 from quorate.metadata.image import Image, QuotaEntity
@@ -22,7 +23,7 @@ _Component = DescribeClientQuotasRequest.ComponentData
 
 def describe_quotas(
     image: Image, request: DescribeClientQuotasRequest
-) -> DescribeClientQuotasResponse:
+) -> Building[DescribeClientQuotasResponse]:
     """The entities that match every component; with `strict`, those that have no other type."""
     try:
         exact, any_name = _filter(request.components)
@@ -32,7 +33,9 @@ def describe_quotas(
         )
     types = len(exact) + len(any_name)
     entries = []
-    for entity, values in image.client_quotas.items():
+    for number, (entity, values) in enumerate(image.client_quotas.items(), 1):
+        if number % ROWS == 0:
+            yield None
         if request.strict and len(entity) != types:
             continue
         if _matches(dict(entity), exact, any_name):

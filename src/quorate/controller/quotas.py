@@ -13,6 +13,7 @@ from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.java_order import hash_map_order
+from quorate.controller.building import Building, each_group
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.result import MAX_RECORDS, PAUSE_EVERY, Result, Steps, WriteOperation
@@ -73,22 +74,16 @@ def _decide(
 
 def _failed(
     request: AlterClientQuotasRequest, error: ErrorCode, message: str | None
-) -> AlterClientQuotasResponse:
+) -> Building[AlterClientQuotasResponse]:
     """There is no error of the whole request: each entity carries it, with the code's own text."""
     text, data = error.message, AlterClientQuotasResponse.EntryData
-    return AlterClientQuotasResponse(
-        entries=[
-            data(
-                error_code=error,
-                error_message=text,
-                entity=[
-                    data.EntityData(entity_type=part.entity_type, entity_name=part.entity_name)
-                    for part in entry.entity
-                ],
-            )
-            for entry in request.entries
-        ]
+    entries = yield from each_group(
+        request.entries,
+        lambda entry: entry.entity,
+        lambda part: data.EntityData(entity_type=part.entity_type, entity_name=part.entity_name),
+        lambda entry, rows: data(error_code=error, error_message=text, entity=rows),
     )
+    return AlterClientQuotasResponse(entries=entries)
 
 
 def _empty(request: AlterClientQuotasRequest) -> AlterClientQuotasResponse | None:

@@ -9,11 +9,12 @@ Source: `ReplicationControlManager.alterPartitionReassignments` and `listPartiti
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.controller.assignments import check_assignment, check_size
+from quorate.controller.building import LOOKED_AT, ROWS, Building, each_group, in_order, parts
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.partition_changes import Election, PartitionTarget, change_partition
@@ -28,7 +29,6 @@ from quorate.controller.result import (
 )
 from quorate.formats.records import PartitionChangeRecord
 from quorate.metadata.image import Image, Partition, Topic
-from quorate.metadata.order import in_order
 from quorate.wire.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -164,26 +164,22 @@ def _partition_result(index: int, refused: ApiError | None) -> _Partition:
 
 def _failed(
     request: AlterPartitionReassignmentsRequest, error: ErrorCode, message: str | None
-) -> AlterPartitionReassignmentsResponse:
+) -> Building[AlterPartitionReassignmentsResponse]:
     """The error stands at the top and at each partition, as Kafka's request builds it."""
     text = error_text(error, message)
+
+    def row(wanted: _Wanted) -> _Partition:
+        index = wanted.partition_index
+        return _Partition(partition_index=index, error_code=error, error_message=text)
+
+    responses = yield from each_group(
+        request.topics,
+        lambda topic: topic.partitions,
+        row,
+        lambda topic, rows: _Topic(name=topic.name, partitions=rows),
+    )
     return AlterPartitionReassignmentsResponse(
-        error_code=error,
-        error_message=text,
-        responses=[
-            _Topic(
-                name=topic.name,
-                partitions=[
-                    _Partition(
-                        partition_index=wanted.partition_index,
-                        error_code=error,
-                        error_message=text,
-                    )
-                    for wanted in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ],
+        error_code=error, error_message=text, responses=responses
     )
 
 
@@ -205,58 +201,68 @@ ALTER_PARTITION_REASSIGNMENTS: Final = WriteOperation(
 # -- list --------------------------------------------------------------------------------------
 def list_reassignments(
     image: Image, request: ListPartitionReassignmentsRequest
-) -> ListPartitionReassignmentsResponse:
+) -> Building[ListPartitionReassignmentsResponse]:
     """The reassignments under way, of all topics or of those that the request names."""
-    topics = [
-        _Ongoing(name=name, partitions=found)
-        for name, indexes in _listed(image, request)
-        if (found := list(_ongoing(image, name, indexes)))
-    ]
+    topics: list[_Ongoing] = []
+    looked_at = 0
+    # Few of many topics have one: only those are sorted.
+    changing = (yield from _changing(image)) if request.topics is None else []
+    listed: Iterable[tuple[str, Iterable[int]]] = (
+        ((asked.name, asked.partition_indexes) for asked in request.topics)
+        if request.topics is not None
+        else ((topic.name, topic.partitions) for topic in changing)
+    )
+    for name, indexes in listed:
+        ordered = (yield from in_order(indexes)) if request.topics is None else indexes
+        found: list[_Ongoing.OngoingPartitionReassignment] = []
+        for part in parts(ordered, ROWS):
+            if looked_at >= ROWS:
+                yield None
+                looked_at = 0
+            looked_at += len(part)
+            found += _ongoing(image, name, part)
+        looked_at += 1
+        if found:
+            topics.append(_Ongoing(name=name, partitions=found))
+        elif looked_at >= ROWS:
+            yield None
+            looked_at = 0
     return ListPartitionReassignmentsResponse(error_message=None, topics=topics)
 
 
 def not_listed(
     request: ListPartitionReassignmentsRequest, error: ErrorCode, message: str | None
-) -> ListPartitionReassignmentsResponse:
+) -> Building[ListPartitionReassignmentsResponse]:
     """The refusal: it repeats the partitions that the request names."""
+    topics = yield from each_group(
+        request.topics or (),
+        lambda asked: asked.partition_indexes,
+        lambda index: _Ongoing.OngoingPartitionReassignment(partition_index=index),
+        lambda asked, rows: _Ongoing(name=asked.name, partitions=rows),
+    )
     return ListPartitionReassignmentsResponse(
-        error_code=error,
-        error_message=message,
-        topics=[
-            _Ongoing(
-                name=asked.name,
-                partitions=[
-                    _Ongoing.OngoingPartitionReassignment(partition_index=index)
-                    for index in asked.partition_indexes
-                ],
-            )
-            for asked in request.topics or ()
-        ],
+        error_code=error, error_message=message, topics=topics
     )
 
 
-def _listed(
-    image: Image, request: ListPartitionReassignmentsRequest
-) -> Iterator[tuple[str, list[int]]]:
-    if request.topics is None:
-        # Few of many topics have one: only those are sorted.
-        for topic in in_order(filter(_is_changing, image.topics.by_id.values()), _topic_name):
-            yield topic.name, sorted(topic.partitions)
-        return
-    for asked in request.topics:
-        yield asked.name, asked.partition_indexes
-
-
-def _is_changing(topic: Topic) -> bool:
-    return any(map(is_reassigned, topic.partitions.values()))
-
-
-def _topic_name(topic: Topic) -> str:
-    return topic.name
+def _changing(image: Image) -> Building[list[Topic]]:
+    """The topics with a reassignment, by name."""
+    found: list[Topic] = []
+    looked_at = 0
+    for topic in image.topics.by_id.values():
+        for part in parts(topic.partitions.values(), LOOKED_AT):
+            if looked_at >= LOOKED_AT:
+                yield None
+                looked_at = 0
+            looked_at += len(part)
+            if any(map(is_reassigned, part)):
+                found.append(topic)
+                break
+    return (yield from in_order(found, lambda topic: topic.name))
 
 
 def _ongoing(
-    image: Image, name: str, indexes: list[int]
+    image: Image, name: str, indexes: Iterable[int]
 ) -> Iterator[_Ongoing.OngoingPartitionReassignment]:
     topic = image.topics.named(name)
     for index in indexes if topic is not None else ():

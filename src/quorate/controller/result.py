@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.frozen import frozen
+from quorate.controller.building import Building
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.liveness import LivenessChange
@@ -149,8 +150,9 @@ class WriteOperation(Generic[Q, R]):
 
     name: str
     decide: Callable[[HeadView, Q, Context], Decision[R]]
-    failed: Callable[[Q, ErrorCode, str | None], R]
-    """The response that says of the whole request that it failed. Takes the code and the text of
+    failed: Callable[[Q, ErrorCode, str | None], R | Building[R]]
+    """The response that says of the whole request that it failed. It is built in steps where it has a row
+    for each item. Takes the code and the text of
     the exception, None for none. Which text the response has is up to the API: `getErrorResponse`
     of Kafka's request classes."""
     empty: Callable[[Q], R | None] = _never_empty

@@ -6,12 +6,12 @@ Source: `ScramControlManager`, `ScramImage.describe`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.controller.assignments import check_size
 from quorate.controller.brokers import metadata_version
+from quorate.controller.building import Building, each, in_order
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.result import PAUSE_EVERY, ApiError, Result, Steps, WriteOperation
@@ -103,13 +103,13 @@ def _altered(name: str, refused: ApiError | None) -> _Altered:
 
 def _failed(
     request: AlterUserScramCredentialsRequest, error: ErrorCode, message: str | None
-) -> AlterUserScramCredentialsResponse:
+) -> Building[AlterUserScramCredentialsResponse]:
     refused = ApiError(error, message or error.message or "")
-    wanted: list[_Deletion | _Upsertion] = [*request.deletions, *request.upsertions]
-    names = [item.name for item in wanted]
-    return AlterUserScramCredentialsResponse(
-        results=[_altered(name, refused) for name in dict.fromkeys(names)]
-    )
+    names = dict.fromkeys(item.name for item in request.deletions)
+    yield None
+    names |= dict.fromkeys(item.name for item in request.upsertions)
+    results = yield from each(list(names), lambda name: _altered(name, refused))
+    return AlterUserScramCredentialsResponse(results=results)
 
 
 def _empty(
@@ -127,14 +127,16 @@ ALTER_USER_SCRAM_CREDENTIALS: Final = WriteOperation(
 
 def describe_scram(
     image: Image, request: DescribeUserScramCredentialsRequest
-) -> DescribeUserScramCredentialsResponse:
+) -> Building[DescribeUserScramCredentialsResponse]:
     """Mechanisms and iterations of the users that the request names, or of all."""
     asked = Counter(user.name for user in request.users or ())
-    names: Iterable[str] = asked or dict.fromkeys(sorted(key.user for key in image.scram))
-    return DescribeUserScramCredentialsResponse(
-        error_message=None,
-        results=[_describe(image, name, asked[name]) for name in names],
-    )
+    if asked:
+        names = list(asked)
+    else:
+        users = yield from in_order(key.user for key in image.scram)
+        names = list(dict.fromkeys(users))
+    results = yield from each(names, lambda name: _describe(image, name, asked[name]))
+    return DescribeUserScramCredentialsResponse(error_message=None, results=results)
 
 
 def _describe(image: Image, name: str, count: int) -> _Described:

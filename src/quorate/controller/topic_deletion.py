@@ -12,6 +12,7 @@ from typing import Final
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID, Uuid
 from quorate.controller.assignments import charge, check_size
+from quorate.controller.building import Building, each
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.result import PAUSE_EVERY, ApiError, Result, Steps, WriteOperation
@@ -151,17 +152,19 @@ def _deletion(
 
 def _delete_failed(
     request: DeleteTopicsRequest, error: ErrorCode, message: str | None
-) -> DeleteTopicsResponse:
+) -> Building[DeleteTopicsResponse]:
     """The code alone, without a text."""
     result = DeleteTopicsResponse.DeletableTopicResult
-    names = [
-        result(name=name, topic_id=ZERO_UUID, error_code=error, error_message=None)
-        for name in request.topic_names
-    ]
-    topics = [
-        result(name=topic.name, topic_id=topic.topic_id, error_code=error, error_message=None)
-        for topic in request.topics
-    ]
+    names = yield from each(
+        request.topic_names,
+        lambda name: result(name=name, topic_id=ZERO_UUID, error_code=error, error_message=None),
+    )
+    topics = yield from each(
+        request.topics,
+        lambda topic: result(
+            name=topic.name, topic_id=topic.topic_id, error_code=error, error_message=None
+        ),
+    )
     return DeleteTopicsResponse(responses=[*names, *topics])
 
 

@@ -7,13 +7,13 @@ listener of the request; a controller shows the leader of the image.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID
-from quorate.controller.result import ApiError
+from quorate.controller.building import Building, each, in_order, parts, smallest
+from quorate.controller.result import PAUSE_EVERY, ApiError
 from quorate.metadata.image import NO_LEADER, Image, Partition, Topic
 from quorate.wire.messages import (
     DescribeTopicPartitionsRequest,
@@ -34,7 +34,7 @@ May = Callable[[str], bool]
 
 def describe_topic_partitions(
     image: Image, request: DescribeTopicPartitionsRequest, may: May
-) -> DescribeTopicPartitionsResponse:
+) -> Building[DescribeTopicPartitionsResponse]:
     """The page of topics that begins at the request's cursor, in order of their names.
 
     A list of all topics leaves out those that the requester may not see. In a list of named topics
@@ -54,52 +54,93 @@ def describe_topic_partitions(
             "DescribeTopicPartitionsRequest topic list should contain the cursor topic: " + first,
         )
     room = max(min(request.response_partition_limit, MAX_PARTITIONS), 1)
-    hidden = {name for name in asked if name >= first and not may(name)}
+    page = _Page(image, first, start, room)
     if asked:
-        names = iter(sorted(name for name in asked if name >= first and name not in hidden))
+        yield from _describe_named(page, asked, may)
     else:
-        # Every topic has a partition: one name more than the page has room for is the next cursor.
-        names = filter(may, _in_order(image.topics.ids, first, room + 1))
-    response = DescribeTopicPartitionsResponse()
-    for name in names:
-        begin = start if name == first else 0
-        if room <= 0:
-            response.next_cursor = _Cursor(topic_name=name, partition_index=0)
-            break
-        topic = image.topics.named(name)
-        if topic is None:
-            if asked:
-                response.topics.append(_failed(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-            continue
-        described, after = _described(image, topic, begin, room)
-        response.topics.append(described)
-        room -= len(described.partitions)
-        if after is not None:
-            response.next_cursor = _Cursor(topic_name=name, partition_index=after)
-            break
-    if asked:
-        error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        response.topics += [_failed(name, error) for name in sorted(hidden)]
-    return response
+        yield from _describe_all(page, may)
+    return page.response
 
 
-def _in_order(ids: Mapping[str, object], first: str, part: int) -> Iterator[str]:
-    """The names from `first` on. They are sorted in parts: a page needs few of them, and the requester's
+def _describe_named(page: _Page, asked: set[str], may: May) -> Building[None]:
+    names = yield from in_order(name for name in asked if name >= page.first)
+    visible: list[str] = []
+    hidden: list[str] = []
+    for part in parts(names, PAUSE_EVERY):
+        yield None
+        for name in part:
+            (visible if may(name) else hidden).append(name)
+    yield from page.fill(visible, is_named=True)
+    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    page.response.topics += yield from each(hidden, lambda name: _failed(name, error))
+
+
+def _describe_all(page: _Page, may: May) -> Building[None]:
+    """A page needs few of the names: the others are sorted only for a requester who may see few. The
     permission for each name that is taken is asked and logged."""
-    names = heapq.nsmallest(part, (name for name in ids if name >= first))
-    while names:
-        yield from names
+    ids = page.image.topics.ids
+    # Every topic has a partition: one name more than the page has room for is the next cursor.
+    most = page.room + 1
+    names = yield from smallest((name for name in ids if name >= page.first), most)
+    yield from page.fill(filter(may, names))
+    if len(names) == most and not page.is_complete:
         last = names[-1]
-        names = heapq.nsmallest(part, (name for name in ids if name > last))
+        rest = yield from in_order(name for name in ids if name > last)
+        for part in parts(rest, PAUSE_EVERY):
+            yield None
+            yield from page.fill(filter(may, part))
+            if page.is_complete:
+                break
+
+
+class _Page:
+    """The response, as far as it is filled."""
+
+    def __init__(self, image: Image, first: str, start: int, room: int) -> None:
+        """The page begins at partition `start` of the topic `first`; room: for so many partitions."""
+        self.image = image
+        self.first = first
+        self.room = room
+        self.response = DescribeTopicPartitionsResponse()
+        self._start = start
+
+    @property
+    def is_complete(self) -> bool:
+        """There is a cursor for the next page."""
+        return self.response.next_cursor is not None
+
+    def fill(self, names: Iterable[str], *, is_named: bool = False) -> Building[None]:
+        """Add the topics of these names. is_named: the request names them."""
+        response = self.response
+        for number, name in enumerate(names, 1):
+            if number % PAUSE_EVERY == 0:
+                yield None
+            begin = self._start if name == self.first else 0
+            if self.room <= 0:
+                response.next_cursor = _Cursor(topic_name=name, partition_index=0)
+                break
+            topic = self.image.topics.named(name)
+            if topic is None:
+                if is_named:
+                    response.topics.append(_failed(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                continue
+            described, after = yield from _described(self.image, topic, begin, self.room)
+            response.topics.append(described)
+            self.room -= len(described.partitions)
+            if after is not None:
+                response.next_cursor = _Cursor(topic_name=name, partition_index=after)
+                break
 
 
 def _failed(name: str, error: ErrorCode) -> _Topic:
     return _Topic(error_code=error, name=name, topic_id=ZERO_UUID, is_internal=name in _INTERNAL)
 
 
-def _described(image: Image, topic: Topic, begin: int, room: int) -> tuple[_Topic, int | None]:
+def _described(
+    image: Image, topic: Topic, begin: int, room: int
+) -> Building[tuple[_Topic, int | None]]:
     """Up to `room` partitions from index `begin` on; the index after them, None at the end."""
-    indexes = sorted(index for index in topic.partitions if index >= begin)
+    indexes = yield from smallest((i for i in topic.partitions if i >= begin), room + 1)
     after = indexes[room] if len(indexes) > room else None
     described = _Topic(
         name=topic.name,

@@ -25,6 +25,7 @@ from quorate.controller.assignments import (
     partition_records,
     placed,
 )
+from quorate.controller.building import Building, each
 from quorate.controller.config_changes import (
     Change,
     Operation,
@@ -331,16 +332,13 @@ def _refused_topic(name: str, refused: ApiError) -> CreateTopicsResponse.Creatab
 
 def _create_failed(
     request: CreateTopicsRequest, error: ErrorCode, message: str | None
-) -> CreateTopicsResponse:
-    text = error_text(error, message)
-    return CreateTopicsResponse(
-        topics=[
-            CreateTopicsResponse.CreatableTopicResult(
-                name=topic.name, error_code=error, error_message=text
-            )
-            for topic in request.topics
-        ]
+) -> Building[CreateTopicsResponse]:
+    text, result = error_text(error, message), CreateTopicsResponse.CreatableTopicResult
+    topics = yield from each(
+        request.topics,
+        lambda topic: result(name=topic.name, error_code=error, error_message=text),
     )
+    return CreateTopicsResponse(topics=topics)
 
 
 def _create_empty(request: CreateTopicsRequest) -> CreateTopicsResponse | None:

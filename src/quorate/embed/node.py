@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from quorate.base.errors import ErrorCode
+from quorate.controller.building import at_once
 from quorate.controller.configs_in_force import ConfigsInForce
 from quorate.embed.first_start import CONTROLLERS, is_unconfirmed
 from quorate.embed.foreign_quorum import foreign_quorum
@@ -130,7 +131,8 @@ class EmbeddedNode(ReplicaView):
         key = call.request.api_key
         row = API_TABLE.get(key)
         if row is not None and row.acl is not None and not self._allows(call.principal):
-            effects.answer(call, denied(row, call))
+            refusal = denied(row, call)
+            effects.answer(call, refusal if isinstance(refusal, Message) else at_once(refusal))
             return
         if key in _SERVED:
             handler = API_TABLE[key].handler
@@ -142,7 +144,7 @@ class EmbeddedNode(ReplicaView):
             effects.closed.append(Closed(call.token, f"api key {key} is not served here"))
             return
         if answer is not None:
-            effects.answer(call, answer)
+            effects.answer(call, answer if isinstance(answer, Message) else at_once(answer))
 
     def _allows(self, principal: str) -> bool:
         return self.allowed is None or principal in self.allowed

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
+from quorate.controller.building import Building
 from quorate.controller.context import ControllerConfig
 from quorate.controller.liveness import Liveness
 from quorate.controller.result import WriteOperation
@@ -72,8 +73,8 @@ def topic_rule(operation: AclOperation) -> AclRule:
     return AclRule(operation, AclResource.TOPIC)
 
 
-Handler = Callable[[NodeView, Call], Message | None]
-"""Gives the response, or None when it comes later."""
+Handler = Callable[[NodeView, Call], Message | Building[Message] | None]
+"""Gives the response, what builds it in steps, or None when it comes later."""
 
 
 Arrival = Callable[[Liveness, Any, int], None]
@@ -100,9 +101,9 @@ class ApiRow:
     """What a write changes at the active controller before it waits for its turn."""
     timeout_ms: Callable[[ControllerConfig], int] | None = None
     """How long a write may wait, where the node's configuration says it."""
-    prepare: Callable[[NodeView, Call], Any] | None = None
-    """What any node does with a write before it waits for its turn; the result is the write's request.
-    None: the request is the message."""
+    prepare: Callable[[NodeView, Call], Building[Any]] | None = None
+    """What any node does with a write, in steps, before it waits for its turn; the result is the write's
+    request. None: the request is the message."""
     carries_data: bool = False
     """Its response is mostly batches or a part of a snapshot: `check_response_size` does not bound
     it, and only a leader is asked."""

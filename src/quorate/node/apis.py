@@ -16,6 +16,7 @@ from quorate.base.errors import ErrorCode
 from quorate.controller import features, reassignments
 from quorate.controller.acls import CREATE_ACLS, DELETE_ACLS
 from quorate.controller.brokers import BROKER_REGISTRATION, UNREGISTER_BROKER
+from quorate.controller.building import Building
 from quorate.controller.configs import (
     ALTER_CONFIGS,
     INCREMENTAL_ALTER_CONFIGS,
@@ -165,15 +166,15 @@ def _voter_change(key: int, name: str) -> ApiRow:
 def _read(
     key: int,
     name: str,
-    answer: Callable[[Image, Any], Message],
+    answer: Callable[[Image, Any], Building[Message]],
     acl: AclRule,
     *,
     max_bytes: int = BULK_REQUEST_BYTES,
     forwardable: bool = False,
 ) -> ApiRow:
-    """answer: from the committed image and the request."""
+    """answer: from the committed image and the request, in steps."""
 
-    def handle(host: NodeView, call: Call) -> Message:
+    def handle(host: NodeView, call: Call) -> Building[Message]:
         return answer(host.image, call.message)
 
     return ApiRow(key, name, Kind.READ, handle, None, max_bytes, acl, forwardable=forwardable)
@@ -187,7 +188,7 @@ def _write(  # noqa: PLR0913  # a column each
     *,
     on_arrival: Arrival | None = None,
     timeout_ms: Callable[[ControllerConfig], int] | None = None,
-    prepare: Callable[[NodeView, Call], Any] | None = None,
+    prepare: Callable[[NodeView, Call], Building[Any]] | None = None,
     forwardable: bool = True,
     throttled: bool = True,
     strict_since: int | None = None,
@@ -213,11 +214,12 @@ def _write(  # noqa: PLR0913  # a column each
     )
 
 
-def denied(row: ApiRow, call: Call) -> Message:
-    """The response to a requester without the permission that the API needs on the cluster."""
+def denied(row: ApiRow, call: Call) -> Message | Building[Message]:
+    """The response to a requester without the permission that the API needs on the cluster, or what builds
+    it in steps."""
     error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     if row.operation is not None:
-        failed: Message = row.operation.failed(call.message, error, None)
+        failed: Message | Building[Message] = row.operation.failed(call.message, error, None)
         return failed
     if isinstance(call.message, ListPartitionReassignmentsRequest):
         return reassignments.not_listed(call.message, error, error.message)

@@ -7,7 +7,8 @@ that may be secret: of a request it has names and numbers, of configs their name
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from quorate.base.errors import ErrorCode
@@ -25,6 +26,8 @@ AuditEntry = dict[str, Any]
 
 MOST_ITEMS: Final = 10
 """Items of a list that an entry shows; it says how many there are more."""
+_MOST_LOOKED_AT: Final = 10_000
+"""Rows of a response."""
 _MOST_DEPTH: Final = 4
 _UUID_BYTES: Final = 16
 _MOST_TEXT: Final = 249
@@ -177,32 +180,31 @@ def _shown(value: Any, depth: int) -> Any:
 
 
 def _problems(response: Any) -> list[dict[str, Any]]:
-    """The first errors in a response, each with its text and the name of its item."""
-    found: list[dict[str, Any]] = []
-    _collect(response, found)
-    return found
+    """The first errors in a response, each with its text and the name of its item. Of a long response
+    the first _MOST_LOOKED_AT rows are looked at: to look at all would hold the loop."""
+    rows = islice(_structs(response), _MOST_LOOKED_AT)
+    failed = (row for row in rows if getattr(row, "error_code", 0))
+    return [_problem(row) for row in islice(failed, MOST_ITEMS)]
 
 
-def _collect(value: Any, found: list[dict[str, Any]]) -> None:
-    if len(found) >= MOST_ITEMS:
-        return
+def _structs(value: Any) -> Iterator[Struct]:
+    """The value and all that is in it, from the top to the bottom."""
     if isinstance(value, list):
         for item in value:
-            _collect(item, found)
-        return
-    if not isinstance(value, Struct):
-        return
-    code = getattr(value, "error_code", 0)
-    if code:
-        problem: dict[str, Any] = {"error": ErrorCode.of(code).name}
-        text = getattr(value, "error_message", None)
-        if text:
-            problem["message"] = text[:_MOST_TEXT]
-        name = getattr(value, "name", None)
-        if isinstance(name, str):
-            problem["name"] = name[:_MOST_TEXT]
-        found.append(problem)
-    for field in type(value).schema.fields:
-        part = getattr(value, field.name)
-        if isinstance(part, list):
-            _collect(part, found)
+            yield from _structs(item)
+    elif isinstance(value, Struct):
+        yield value
+        for field in type(value).schema.fields:
+            if field.holds_structs:
+                yield from _structs(getattr(value, field.name))
+
+
+def _problem(row: Any) -> dict[str, Any]:
+    problem: dict[str, Any] = {"error": ErrorCode.of(row.error_code).name}
+    text = getattr(row, "error_message", None)
+    if text:
+        problem["message"] = text[:_MOST_TEXT]
+    name = getattr(row, "name", None)
+    if isinstance(name, str):
+        problem["name"] = name[:_MOST_TEXT]
+    return problem

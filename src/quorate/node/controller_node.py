@@ -13,6 +13,7 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address
 from quorate.base.notes import Warn
 from quorate.controller.activation import Bootstrap
+from quorate.controller.building import Building
 from quorate.controller.context import Context, ControllerConfig, Rng
 from quorate.controller.counts import ControllerCounts
 from quorate.controller.event_durations import EventDurations
@@ -23,14 +24,15 @@ from quorate.controller.result import WriteOperation
 from quorate.controller.token_config import PLAINTEXT, TokenConfig, may_ask_for_tokens
 from quorate.metadata.image import Image
 from quorate.metadata.topics import ElectionCounts
+from quorate.node.answers import Answers
 from quorate.node.api_row import ApiRow
 from quorate.node.apis import API_TABLE, denied
-from quorate.node.audit import of_answer, of_request, of_write
+from quorate.node.audit import of_write
 from quorate.node.client_quotas import ClientQuotas
-from quorate.node.envelope import envelope_error, unwrap
+from quorate.node.envelope import unwrap
 from quorate.node.loggers import Loggers, NoLoggers
 from quorate.node.metadata_machine import MetadataMachine
-from quorate.node.node_io import Closed, NodeEffects, NodeInput, Registered
+from quorate.node.node_io import NodeEffects, NodeInput, Registered
 from quorate.node.own_writes import OwnWrites
 from quorate.node.raft_rpc_inbound import response_to_wire
 from quorate.node.registration import Registrant, Registration
@@ -45,7 +47,6 @@ from quorate.replica.state_machine import Now
 from quorate.security.acl import AclOperation, AclResource
 from quorate.security.authorizer import CLUSTER_NAME, decide_when_loaded
 from quorate.wire.messages import EnvelopeResponse
-from quorate.wire.schema import Message
 
 
 class ControllerNode(ReplicaView):
@@ -93,8 +94,8 @@ class ControllerNode(ReplicaView):
             self.counts,
             self.client_quotas.work_ns,
         )
-        self._is_audited = self._config.audited
-        if self._is_audited:
+        self._answers = Answers(self.client_quotas, machine, is_audited=self._config.audited)
+        if self._config.audited:
             self._writes.out.audited = []
         self._own_writes = OwnWrites(registrant, bootstrap or Bootstrap(), self._config)
         self._registration = Registration(registrant)
@@ -110,13 +111,14 @@ class ControllerNode(ReplicaView):
     def step(self, happened: Iterable[NodeInput], now: Now) -> NodeEffects:
         """Take everything that happened. Raises QuorateError where the state machine does.
 
-        1. Calls are answered, handed to the core, or decided; a decision in steps goes on.
+        1. Calls are answered, handed to the core, or decided; an answer and a decision in steps go on.
         2. The replica steps. Its answers and the outcomes of writes go out.
         3. A change of leadership is passed to the write queue. What that submits, and what the
            active controller writes unasked, makes another step of the replica.
         """
         self.now = now
         effects = NodeEffects()
+        self._answers.begin_step(effects, now.monotonic_ms)
         self._take(happened, effects)
         writes = self._writes
         writes.resume(now.monotonic_ms)
@@ -130,7 +132,7 @@ class ControllerNode(ReplicaView):
             effects.notes.extend(done.notes)
             effects.leader = done.leader or effects.leader
             effects.stopped, effects.faulted = done.stopped, done.faulted
-            self._answer(done.answers, effects)
+            self._answer(done.answers)
             for outcome in done.outcomes:
                 writes.settle(outcome)
             self._follow_leadership()
@@ -143,7 +145,7 @@ class ControllerNode(ReplicaView):
             self._has_caught_up = 0 <= committed <= self.replica.applied.offset
         self._register(effects)
         effects.queued_ms, writes.queued_ms = writes.queued_ms, []
-        effects.wake_at_ms = done.wake_at_ms
+        effects.wake_at_ms = now.monotonic_ms if self._answers.is_busy else done.wake_at_ms
         # What this node writes unasked waits for a decision in steps: its time may have passed.
         own_at_ms = None if writes.is_deciding else self._own_writes.wake_at_ms
         for at_ms in (
@@ -159,7 +161,7 @@ class ControllerNode(ReplicaView):
     def _take(self, happened: Iterable[NodeInput], effects: NodeEffects) -> None:
         for item in happened:
             if isinstance(item, Call):
-                self._call(item, effects)
+                self._call(item)
             elif isinstance(item, Registered):
                 self._registered(item, effects)
             else:
@@ -167,35 +169,50 @@ class ControllerNode(ReplicaView):
                     self._writes.shut_down()
                 self._inbox.append(item)
 
-    def _call(self, call: Call, effects: NodeEffects) -> None:
+    def _call(self, call: Call) -> None:
         if call.request.api_key == ENVELOPE and self._may(API_TABLE[ENVELOPE], call):
-            # Any node but the leader refuses the Envelope whatever is inside, also what it would
-            # answer itself: a broker goes on to send here until it gets NOT_CONTROLLER.
-            opened = unwrap(call) if self._leads else ErrorCode.NOT_CONTROLLER
-            if isinstance(opened, ErrorCode):
-                effects.answer(call, EnvelopeResponse(error_code=opened))
-                return
-            call = opened
+            self._answers.in_steps(self._open(call))
+        else:
+            self._serve(call)
+
+    def _open(self, call: Call) -> Building[None]:
+        """Serve what is in an Envelope. Any node but the leader refuses it whatever is inside, also what it
+        would answer itself: a broker goes on to send here until it gets NOT_CONTROLLER."""
+        opened = (yield from unwrap(call)) if self._leads else ErrorCode.NOT_CONTROLLER
+        if isinstance(opened, ErrorCode):
+            self._answers.reply(call, EnvelopeResponse(error_code=opened))
+        else:
+            self._serve(opened)
+
+    def _serve(self, call: Call) -> None:
         row = API_TABLE.get(call.request.api_key)
         if row is None:
             reason = f"api key {call.request.api_key} is not served by this node"
-            effects.closed.append(Closed(call.token, reason))
+            self._answers.close(call, reason)
         elif not self._may(row, call):
-            refusal = denied(row, call)
-            if self._is_audited:
-                effects.audit.append(of_request(row.name, call, refusal))
-            self._send(call, refusal, effects, denied=True)
+            self._answers.deny(row, call, denied(row, call))
         elif row.operation is not None:
             if row.on_arrival is not None and self._writes.is_active:
                 row.on_arrival(self.liveness, call.message, self.now.monotonic_ms)
-            request = call.message if row.prepare is None else row.prepare(self, call)
-            timeout_ms = None if row.timeout_ms is None else row.timeout_ms(self._config)
-            self._writes.add(row.operation, request, call, self.now.monotonic_ms, timeout_ms)
+            if row.prepare is None:
+                self._add(row, call, call.message)
+            else:
+                self._answers.in_steps(self._prepare(row, call, row.prepare(self, call)))
         elif row.handler is not None:  # unreached: every other row has an operation or is Raft's
             began_ns = self.client_quotas.work_ns()
             answer = row.handler(self, call)
             if answer is not None:
-                self._reply(call, answer, effects, self.client_quotas.work_ns() - began_ns)
+                self._answers.reply(call, answer, self.client_quotas.work_ns() - began_ns)
+
+    def _prepare(self, row: ApiRow, call: Call, steps: Building[Any]) -> Building[None]:
+        request = yield from steps
+        self._add(row, call, request)
+
+    def _add(self, row: ApiRow, call: Call, request: Any) -> None:
+        """Give a write to the queue."""
+        assert row.operation is not None
+        timeout_ms = None if row.timeout_ms is None else row.timeout_ms(self._config)
+        self._writes.add(row.operation, request, call, self.now.monotonic_ms, timeout_ms)
 
     def _may(self, row: ApiRow, call: Call) -> bool:
         """Whether the requester has the permission that the API needs on the cluster. Other
@@ -225,21 +242,11 @@ class ControllerNode(ReplicaView):
     def _leads(self) -> bool:
         return self.replica.core.leader.leader_id == self.node_id
 
-    def _reply(self, call: Call, answer: Message, effects: NodeEffects, work_ns: int = 0) -> None:
-        if self._is_audited:
-            effects.audit += of_answer(call, answer)
-        self._send(call, answer, effects, work_ns)
-
-    def _refuse_envelope(self, call: Call, effects: NodeEffects) -> None:
-        """The broker sends the request to the next controller (`RequestChannel.buildResponse`)."""
-        frame = envelope_error(call, ErrorCode.NOT_CONTROLLER)
-        effects.answers.append((call.token, frame))
-
-    def _answer(self, answers: Sequence[Answer], effects: NodeEffects) -> None:
+    def _answer(self, answers: Sequence[Answer]) -> None:
         for answer in answers:
             call = self._asked.pop(answer.reply_to)
             message = response_to_wire(answer.response, answer.data, call.asked)
-            self._reply(call, message, effects)
+            self._answers.reply(call, message)
 
     # -- writes -------------------------------------------------------------------------------
     def _follow_leadership(self) -> None:
@@ -277,35 +284,8 @@ class ControllerNode(ReplicaView):
             out.audited.clear()
         effects.errors, out.faults = effects.errors + out.faults, 0
         for response in out.responses:
-            call = response.call
-            if response.error == ErrorCode.NONE:
-                effects.committed.append((call.token, response.offset))
-            if call.envelope is not None and response.error == ErrorCode.NOT_CONTROLLER:
-                self._refuse_envelope(call, effects)
-            else:
-                self._send(call, response.message, effects, response.work_ns)
+            self._answers.write(response)
         out.responses.clear()
-
-    def _send(
-        self,
-        call: Call,
-        message: Message,
-        effects: NodeEffects,
-        work_ns: int = 0,
-        *,
-        denied: bool = False,
-    ) -> None:
-        """Answer a call, and throttle the connection of a client that exceeds a quota.
-
-        work_ns: how long the answer took to find; denied: the requester has no permission.
-        """
-        quotas, image, now_ms = self.client_quotas, self.image, self.now.monotonic_ms
-        throttle_ms = quotas.throttle(call, message, image, work_ns, now_ms, denied=denied)
-        began_ns = quotas.work_ns()
-        effects.answer(call, message)
-        quotas.encoded(call, image, quotas.work_ns() - began_ns, now_ms)
-        if throttle_ms:
-            effects.throttled.append((call.token, throttle_ms))
 
     def _context(self, call: Call | None) -> Context:
         # unreached: a write is decided after the replica has taken what earlier ones submitted

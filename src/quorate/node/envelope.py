@@ -7,20 +7,21 @@ from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.java_address import java_address
+from quorate.controller.building import Building
 from quorate.node.apis import API_TABLE
 from quorate.node.request_limits import check_size
 from quorate.node.requests import Call
 from quorate.wire.codec import decode_prefix
 from quorate.wire.errors import WireError
-from quorate.wire.header import decode_request
+from quorate.wire.header import decode_request_in_steps
 from quorate.wire.messages import DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse
 
 _VERSION: Final = 2
 """Bytes of the version before a principal."""
 
 
-def unwrap(call: Call) -> Call | ErrorCode:
-    """The request inside an Envelope, or why it is refused (`EnvelopeUtils`)."""
+def unwrap(call: Call) -> Building[Call | ErrorCode]:
+    """The request inside an Envelope, or why it is refused (`EnvelopeUtils`). A long one takes steps."""
     message = call.message
     assert isinstance(message, EnvelopeRequest)
     found = _principal(message.request_principal)
@@ -30,7 +31,7 @@ def unwrap(call: Call) -> Call | ErrorCode:
         return ErrorCode.INVALID_REQUEST
     try:
         check_size(message.request_data)
-        request = decode_request(message.request_data)
+        request = yield from decode_request_in_steps(message.request_data)
     except WireError:
         return ErrorCode.UNSUPPORTED_VERSION
     row = API_TABLE.get(request.api_key)
@@ -46,6 +47,7 @@ def unwrap(call: Call) -> Call | ErrorCode:
         host,
         found.token_authenticated,
         call.work_ns,
+        len(message.request_data),
     )
 
 

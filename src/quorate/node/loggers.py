@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 from quorate.base.errors import ErrorCode
 from quorate.config_definitions.java_text import parse_integer
+from quorate.controller.building import Building, parts
 from quorate.controller.config_changes import Operation
 from quorate.controller.configs import IncrementalAlterConfigs, Outcome
 from quorate.controller.result import ApiError
@@ -23,6 +24,10 @@ from quorate.wire.schema import Message
 ROOT_LOGGER: Final = "root"
 LEVELS: Final = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
 """Kafka's levels (`LogLevelConfig`)."""
+
+
+_CHANGED: Final = 250
+"""Resources that are looked at in one step."""
 
 
 class Loggers(Protocol):
@@ -53,17 +58,23 @@ class NoLoggers:
 
 def change_loggers(
     loggers: Loggers, node_id: int, message: Message, *, is_allowed: bool
-) -> IncrementalAlterConfigs:
+) -> Building[IncrementalAlterConfigs]:
     """Change the loggers that the request names, and keep what became of each resource of them.
 
     `is_allowed`: the requester may do it.
     """
     assert isinstance(message, IncrementalAlterConfigsRequest)
-    outcomes = [
-        _change(loggers, node_id, asked, message.validate_only) if is_allowed else _denied(asked)
-        for asked in message.resources
-        if asked.resource_type == BROKER_LOGGER_RESOURCE
-    ]
+    outcomes: list[Outcome] = []
+    for part in parts(message.resources, _CHANGED):
+        if len(part) == _CHANGED:
+            yield None
+        for asked in part:
+            if asked.resource_type == BROKER_LOGGER_RESOURCE:
+                outcomes.append(
+                    _change(loggers, node_id, asked, message.validate_only)
+                    if is_allowed
+                    else _denied(asked)
+                )
     return IncrementalAlterConfigs(message, tuple(outcomes))
 
 

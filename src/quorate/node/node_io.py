@@ -66,12 +66,16 @@ class NodeEffects:
         """Answer the call. Where the version of the request has no field for what the response says,
         close the connection, as Kafka does."""
         try:
-            self.answers.append((call.token, _encoded(call, message)))
+            self.answers.append((call.token, encoded(call, message)))
         except EncodeError as error:
-            self.closed.append(Closed(call.token, f"its response cannot be encoded: {error}"))
+            self.close(call, error)
+
+    def close(self, call: Call, error: EncodeError) -> None:
+        """Close the connection of a call whose response cannot be encoded."""
+        self.closed.append(Closed(call.token, f"its response cannot be encoded: {error}"))
 
 
-def _encoded(call: Call, message: Message) -> bytes:
+def encoded(call: Call, message: Message) -> bytes:
     """The frame of the response. Raises EncodeError."""
     try:
         return call.encode(message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from quorate.base.errors import ErrorCode
 from quorate.controller import acls, config_reads, delegation_tokens, topic_reads
+from quorate.controller.building import Building, each
 from quorate.controller.configs import IncrementalAlterConfigs
 from quorate.controller.liveness import Liveness
 from quorate.controller.result import ApiError
@@ -26,7 +27,7 @@ from quorate.wire.messages import (
 from quorate.wire.schema import Message
 
 
-def describe_acls(host: NodeView, call: Call) -> Message:
+def describe_acls(host: NodeView, call: Call) -> Message | Building[Message]:
     """Answer DescribeAcls, which needs an authorizer."""
     message = call.message
     assert isinstance(message, DescribeAclsRequest)
@@ -43,13 +44,13 @@ def record_contact(liveness: Liveness, request: BrokerHeartbeatRequest, now_ms: 
     liveness.contact(request.broker_id, request.broker_epoch, now_ms)
 
 
-def change_loggers(host: NodeView, call: Call) -> IncrementalAlterConfigs:
+def change_loggers(host: NodeView, call: Call) -> Building[IncrementalAlterConfigs]:
     """Set the levels of this node's loggers, and return what is left for the active controller."""
     is_allowed = host.may(call, AclOperation.CLUSTER_ACTION, AclResource.CLUSTER, CLUSTER_NAME)
     return loggers.change_loggers(host.loggers, host.node_id, call.message, is_allowed=is_allowed)
 
 
-def describe_configs(host: NodeView, call: Call) -> Message:
+def describe_configs(host: NodeView, call: Call) -> Building[Message]:
     """Answer DescribeConfigs for the resources that the requester may describe."""
     message = call.message
     assert isinstance(message, DescribeConfigsRequest)
@@ -62,7 +63,7 @@ def describe_configs(host: NodeView, call: Call) -> Message:
     )
 
 
-def describe_topic_partitions(host: NodeView, call: Call) -> Message:
+def describe_topic_partitions(host: NodeView, call: Call) -> Building[Message]:
     """Answer DescribeTopicPartitions for the topics that the requester may describe."""
     message = call.message
     assert isinstance(message, DescribeTopicPartitionsRequest)
@@ -71,22 +72,23 @@ def describe_topic_partitions(host: NodeView, call: Call) -> Message:
         return host.may(call, AclOperation.DESCRIBE, AclResource.TOPIC, name)
 
     try:
-        return topic_reads.describe_topic_partitions(host.image, message, may)
+        return (yield from topic_reads.describe_topic_partitions(host.image, message, may))
     except ApiError as error:
-        return _failed_topics(message, error)
+        return (yield from _failed_topics(message, error))
 
 
 def _failed_topics(
     request: DescribeTopicPartitionsRequest, error: ApiError
-) -> DescribeTopicPartitionsResponse:
+) -> Building[DescribeTopicPartitionsResponse]:
     """The response has no error of its own: each topic has one (`getErrorResponse`)."""
     topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
-    return DescribeTopicPartitionsResponse(
-        topics=[topic(name=each.name, error_code=error.error) for each in request.topics]
+    topics = yield from each(
+        request.topics, lambda asked: topic(name=asked.name, error_code=error.error)
     )
+    return DescribeTopicPartitionsResponse(topics=topics)
 
 
-def describe_tokens(host: NodeView, call: Call) -> Message:
+def describe_tokens(host: NodeView, call: Call) -> Message | Building[Message]:
     """Answer DescribeDelegationToken: Kafka's controllers do not serve it, and KIP-919 names it."""
     message = call.message
     assert isinstance(message, DescribeDelegationTokenRequest)
@@ -100,7 +102,7 @@ def describe_tokens(host: NodeView, call: Call) -> Message:
     return delegation_tokens.describe_tokens(host.image, message, host.tokens, call.principal, may)
 
 
-def list_config_resources(host: NodeView, call: Call) -> Message:
+def list_config_resources(host: NodeView, call: Call) -> Building[Message]:
     """Answer ListConfigResources."""
     message = call.message
     assert isinstance(message, ListConfigResourcesRequest)

@@ -9,13 +9,15 @@ from quorate.node.old_versions import in_version
 from quorate.node.raft_rpc_inbound import Asked
 from quorate.security.authorizer import Requester
 from quorate.security.principal import ANONYMOUS
-from quorate.wire.header import WireRequest, encode_response
+from quorate.wire.header import WireRequest, encode_response, response_frame
 from quorate.wire.messages import EnvelopeResponse
 from quorate.wire.schema import Message
 
 ENVELOPE: Final = 58
 _LENGTH: Final = 4
 """Bytes of a frame's length."""
+LONG_REQUEST_BYTES: Final = 16 * 1024
+"""A longer request may have so many items that its response is encoded in several steps."""
 
 
 @frozen
@@ -37,6 +39,8 @@ class Call:
     """The principal has logged in with a delegation token."""
     work_ns: int = 0
     """How long it took to decode the request."""
+    size: int = 0
+    """Bytes of the request."""
 
     @property
     def asked(self) -> Asked:
@@ -55,6 +59,16 @@ class Call:
         frame = encode_response(
             answer, request.api_key, request.response_version, request.correlation_id
         )
+        return self._enclosed(frame)
+
+    def frame(self, body: bytes) -> bytes:
+        """The frame that answers this call with a message that is encoded already."""
+        request = self.request
+        return self._enclosed(
+            response_frame(body, request.api_key, request.response_version, request.correlation_id)
+        )
+
+    def _enclosed(self, frame: bytes) -> bytes:
         if self.envelope is None:
             return frame
         return self.envelope.encode(EnvelopeResponse(response_data=frame[_LENGTH:]))

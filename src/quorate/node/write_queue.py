@@ -140,9 +140,11 @@ class WriteQueue:
     def wake_at_ms(self, now_ms: int) -> int | None:
         """When to call `resume` at the latest; None: no time decides.
 
-        At once while there is something to decide. While a decision waits for the raft layer, a
-        queued write may time out.
+        At once while there is something to decide, or a response to build. While a decision waits for
+        the raft layer, a queued write may time out.
         """
+        if self.out.failing:
+            return now_ms
         if not self._raft_token:
             return now_ms if self.is_deciding or self._queued or self._may_go_on else None
         deadlines = (write.deadline_ms for write in self._queued)
@@ -157,7 +159,7 @@ class WriteQueue:
     def unanswered(self) -> int:
         """How many writes have no response yet."""
         in_work = len(self._resting) + (self._deciding is not None)
-        return len(self._queued) + len(self._pending) + in_work
+        return len(self._queued) + len(self._pending) + in_work + self.out.failing
 
     # -- 1. in ----------------------------------------------------------------------------------
     def add(
@@ -198,6 +200,7 @@ class WriteQueue:
         decision that has let them in between goes on.
         """
         self._now_ms = now_ms
+        self.out.go_on()
         late = [w for w in self._queued if w.deadline_ms is not None and w.deadline_ms <= now_ms]
         for write in late:
             self._queued.remove(write)

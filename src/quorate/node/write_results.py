@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Generator
 from typing import Any, Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.notes import Fault
+from quorate.controller.building import Building
 from quorate.controller.event_durations import EventDurations
 from quorate.controller.result import WriteOperation
 from quorate.node.queued_write import QueuedWrite, WriteResponse
@@ -31,6 +33,13 @@ class WriteResults:
         self.audited: list[tuple[QueuedWrite, ErrorCode, int]] | None = None
         """Each write that is answered, with its error and the end offset of its records; None: nobody
         asks."""
+        self._failing: deque[tuple[QueuedWrite, ErrorCode, Building[Any]]] = deque()
+        """Writes that have failed, whose responses take several steps."""
+
+    @property
+    def failing(self) -> int:
+        """How many writes have failed and wait for their responses to be built: call `go_on`."""
+        return len(self._failing)
 
     @property
     def has_any(self) -> bool:
@@ -39,8 +48,27 @@ class WriteResults:
 
     def failed(self, write: QueuedWrite, error: ErrorCode, message: str | None) -> None:
         """The whole write failed. message: the text of the exception; None for none."""
-        write.response = write.operation.failed(write.request, error, message)
-        self.answered(write, error, NOTHING_COMMITTED)
+        response = write.operation.failed(write.request, error, message)
+        if isinstance(response, Generator):
+            self._build(write, error, response)
+        else:
+            write.response = response
+            self.answered(write, error, NOTHING_COMMITTED)
+
+    def go_on(self) -> None:
+        """One more step of a response that takes several."""
+        if self._failing:
+            write, error, steps = self._failing.popleft()
+            self._build(write, error, steps)
+
+    def _build(self, write: QueuedWrite, error: ErrorCode, steps: Building[Any]) -> None:
+        try:
+            next(steps)
+        except StopIteration as end:
+            write.response = end.value
+            self.answered(write, error, NOTHING_COMMITTED)
+        else:
+            self._failing.append((write, error, steps))
 
     def fault(self, write: QueuedWrite, error: Exception, then: str) -> None:
         """An unexpected exception of a decision. then: what follows from it, for the log."""

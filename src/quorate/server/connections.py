@@ -6,8 +6,8 @@ and bytes that are not a request close it. These limits protect the node:
 - number of connections: in all, per IP address, and by file descriptors (`Connections.admit`);
 - rates of new connections: of the node, of the listener and per IP address (`Connections.admission`);
 - quotas of clients (`InboundConnection.mute`);
-- requests per connection and step (MAX_REQUESTS_PER_STEP) and without a response (_MAX_UNANSWERED):
-  beyond them the connection is throttled, i.e. not read;
+- requests per connection and step (MAX_REQUESTS_PER_STEP), without a response (_MAX_UNANSWERED), and
+  that are decoded in steps: beyond them the connection is throttled, i.e. not read;
 - time and bytes before the authentication (`ListenerSecurity`), which few begin at once (`Turnstile`);
 - bytes of requests that are incomplete or wait (`Connections.account`), and of responses that the client
   does not read (`Connections.close_largest_unsent`): beyond them the largest connection is closed.
@@ -73,6 +73,8 @@ class InboundConnection(asyncio.Protocol):
         """Whether a broker forwards its clients' requests over this connection (Envelope)."""
         self.incoming = 0
         """Bytes of requests that arrived and are not handed over: incomplete or throttled."""
+        self.is_decoding = False
+        """A request of it is decoded in steps: the next one waits, since their order counts."""
         self._server = server
         self._reader = FrameReader(server.limits.max_request_bytes)
         self.authentication = Authentication(security, self)
@@ -209,6 +211,7 @@ class InboundConnection(asyncio.Protocol):
     def _has_room(self) -> bool:
         return (
             self._write_room
+            and not self.is_decoding
             and len(self._slots) < _MAX_UNANSWERED
             and self._server.has_room()
             and self._server.time() >= self._muted_until
@@ -258,6 +261,11 @@ class InboundConnection(asyncio.Protocol):
             self._transport.write(ready[0] if len(ready) == 1 else b"".join(ready))
         if (self._slots or not self._write_room) and self.unsent > _UNSENT_CHECK_BYTES:
             self._server.close_largest_unsent()
+
+    @property
+    def is_open(self) -> bool:
+        """The connection is not lost."""
+        return self._transport is not None
 
     @property
     def unsent(self) -> int:
@@ -318,6 +326,7 @@ class Connections:
         self.throttled: dict[InboundConnection, None] = {}
         """Throttled connections, longest wait first."""
         self.turn = 0
+        """Counts the steps of the node."""
         self.incoming = 0
         """Bytes of all connections' requests that arrived and are not handed over."""
         self.failed_authentications: Counter[str] = Counter()

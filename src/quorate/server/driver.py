@@ -29,6 +29,7 @@ from quorate.server.authentication import OPEN_PEER, PeerSecurity
 from quorate.server.authorizer_log import AuthorizerLog
 from quorate.server.connections import InboundConnection, ResponseSlot
 from quorate.server.disk import DiskThread, run_in_thread
+from quorate.server.large_requests import LARGE_BYTES, LargeRequests
 from quorate.server.limits import ConnectionLimits
 from quorate.server.listener import Acceptor
 from quorate.server.logs import LOG, RateLimitedLog, level_of
@@ -37,7 +38,7 @@ from quorate.server.peer_connection import PeerRequest
 from quorate.server.peers import Peer
 from quorate.storage.api import Storage
 from quorate.verify.log_audit import LogAudit
-from quorate.wire.header import decode_request
+from quorate.wire.header import WireRequest, decode_request
 from quorate.wire.messages import ControllerRegistrationResponse
 from quorate.wire.schema import Message
 
@@ -104,6 +105,10 @@ class Driver:
         meters: Meters | None = None,
     ) -> None:
         self.acceptor = Acceptor(loop, limits, self._on_frame, self._has_room)
+        self._large = LargeRequests(
+            loop.call_soon,
+            lambda one, request: self._received(one.slot, request, one.size, one.work_ns),
+        )
         self._notes = RateLimitedLog(loop, _MAX_REPEATS)
         self._node = node
         self._loop = loop
@@ -168,6 +173,7 @@ class Driver:
             if timer is not None:
                 timer.cancel()
         self.acceptor.close()
+        self._large.close()
         self._notes.flush()
         for peer in self._peers.values():
             peer.close()
@@ -275,24 +281,33 @@ class Driver:
 
     # -- inbound requests ------------------------------------------------------------------
     def _on_frame(self, slot: ResponseSlot, frame: bytes) -> None:
-        began_ns = time.perf_counter_ns()
         check_size(frame)
+        if len(frame) > LARGE_BYTES:
+            self._large.add(slot, frame)
+            return
+        began_ns = time.perf_counter_ns()
         request = decode_request(frame)
+        self._received(slot, request, len(frame), time.perf_counter_ns() - began_ns)
+
+    def _received(self, slot: ResponseSlot, request: WireRequest, size: int, work_ns: int) -> None:
+        """A request is decoded. work_ns: how long that took."""
+        connection = slot.connection
         self._next += 1
         self._slots[self._next] = slot
         if request.api_key == ENVELOPE:
-            slot.connection.forwards = True
+            connection.forwards = True
         if self._meters is not None:
             self._meters.request_received(self._next, request.api_key)
         self.post(
             Call(
                 self._next,
                 request,
-                slot.connection.listener,
-                principal=slot.connection.authentication.principal,
-                host=slot.connection.host,
-                token_authenticated=slot.connection.authentication.by_token,
-                work_ns=time.perf_counter_ns() - began_ns,
+                connection.listener,
+                principal=connection.authentication.principal,
+                host=connection.host,
+                token_authenticated=connection.authentication.by_token,
+                work_ns=work_ns,
+                size=size,
             )
         )
 

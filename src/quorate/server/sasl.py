@@ -190,7 +190,7 @@ def _server_config(
         handler = API_TABLE[API_VERSIONS].handler
         assert handler is not None
         answer = handler(node, Call(0, request, name))
-        assert answer is not None
+        assert isinstance(answer, Message)
         return answer
 
     mechanisms: dict[str, Callable[[], ServerMechanism]] = {}

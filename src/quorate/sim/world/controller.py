@@ -230,7 +230,9 @@ class SimulatedController:
         key = type(request).schema.key
         assert key is not None
         frame = encode_request(request, APIS[key].max_version, 1, CLIENT_NAME)
-        call = Call(token, decode_request(frame[_LENGTH:]), self.listener)
+        call = Call(
+            token, decode_request(frame[_LENGTH:]), self.listener, size=len(frame) - _LENGTH
+        )
         self._calls[token] = call
         return call
 

@@ -1,0 +1,83 @@
+"""Answers that take several steps of a node: raft requests and other calls go on in between.
+
+They are reads of the whole image, refusals of requests with many items, and long responses.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import TypeVar
+
+from quorate.controller.building import Building
+from quorate.node.long_texts import shorten_error_messages
+from quorate.node.node_io import encoded
+from quorate.node.old_versions import in_version
+from quorate.node.requests import Call
+from quorate.wire.errors import EncodeError
+from quorate.wire.long_messages import MessageParts, long_list
+from quorate.wire.schema import Message
+
+T = TypeVar("T")
+
+ROWS_ENCODED = 2_000
+"""Rows of a response that are encoded in one step, at most: a millisecond of work or so."""
+
+
+class LongAnswers:
+    """The answers under way, which take turns: `go_on` runs one step of one of them."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Generator[None, None, None]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def begin(self, steps: Generator[None, None, None]) -> None:
+        """Run the first step. Most answers need no other one."""
+        try:
+            next(steps)
+        except StopIteration:
+            return
+        self._waiting.append(steps)
+
+    def go_on(self) -> None:
+        """Run the next step of the answer that has waited longest."""
+        if self._waiting:
+            self.begin(self._waiting.popleft())
+
+
+def timed(steps: Building[T], clock: Callable[[], int]) -> Building[tuple[T, int]]:
+    """What the steps build, and how long they took. clock: in ns."""
+    work_ns = 0
+    while True:
+        began_ns = clock()
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value, work_ns + clock() - began_ns
+        work_ns += clock() - began_ns
+        yield None
+
+
+def frame_in_steps(call: Call, message: Message) -> Building[bytes]:
+    """The frame that answers the call. The rows of a long message are dropped where they are encoded: to
+    drop all of them at once would take long, too. Raises EncodeError."""
+    version = call.request.response_version
+    answer = in_version(message, version)
+    name = long_list(answer, ROWS_ENCODED)
+    if name is None:
+        return encoded(call, answer)
+    parts = MessageParts(answer, version, name)
+    rows = getattr(answer, name)
+    for start in range(0, len(rows), ROWS_ENCODED):
+        part = rows[start : start + ROWS_ENCODED]
+        rows[start : start + ROWS_ENCODED] = [None] * len(part)
+        try:
+            parts.add(part)
+        except EncodeError:
+            for row in part:
+                shorten_error_messages(row)
+            parts.add(part)
+        yield None
+    return call.frame(parts.joined())

@@ -1,0 +1,79 @@
+"""Large requests, which are decoded in steps: one step of one of them in each turn of the loop."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import Final
+
+from quorate.base.errors import QuorateError
+from quorate.server.connections import InboundConnection, ResponseSlot
+from quorate.wire.header import WireRequest, decode_request_in_steps
+
+LARGE_BYTES: Final = 32_768
+"""A longer request may take more than 20 ms to decode."""
+
+
+class LargeRequest:
+    """A request that is decoded."""
+
+    def __init__(self, slot: ResponseSlot, frame: bytes) -> None:
+        self.slot = slot
+        self.size = len(frame)
+        self.steps: Generator[None, None, WireRequest] = decode_request_in_steps(frame)
+        self.work_ns = 0
+        """How long the steps have taken."""
+
+
+class LargeRequests:
+    """Decodes in the order of arrival."""
+
+    def __init__(
+        self,
+        call_soon: Callable[[Callable[[], None]], object],
+        decoded: Callable[[LargeRequest, WireRequest], None],
+    ) -> None:
+        """decoded: gets each request when it is decoded."""
+        self._call_soon = call_soon
+        self._decoded = decoded
+        self._waiting: deque[LargeRequest] = deque()
+
+    def add(self, slot: ResponseSlot, frame: bytes) -> None:
+        """Decode the frame. Until that is done its connection hands over no other one."""
+        slot.connection.is_decoding = True
+        self._waiting.append(LargeRequest(slot, frame))
+        if len(self._waiting) == 1:
+            self._call_soon(self._turn)
+
+    def close(self) -> None:
+        """Decode nothing any more."""
+        self._waiting.clear()
+
+    def _turn(self) -> None:
+        if not self._waiting:
+            return
+        item = self._waiting[0]
+        connection = item.slot.connection
+        began_ns = time.perf_counter_ns()
+        try:
+            if connection.is_open:
+                next(item.steps)
+            else:
+                self._end(connection)
+        except StopIteration as end:
+            item.work_ns += time.perf_counter_ns() - began_ns
+            self._decoded(item, end.value)
+            self._end(connection)
+        except QuorateError as error:
+            connection.refuse(error)
+            self._end(connection)
+        else:
+            item.work_ns += time.perf_counter_ns() - began_ns
+        if self._waiting:
+            self._call_soon(self._turn)
+
+    def _end(self, connection: InboundConnection) -> None:
+        self._waiting.popleft()
+        connection.is_decoding = False
+        connection.resume()

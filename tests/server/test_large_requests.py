@@ -1,0 +1,84 @@
+"""Large requests are decoded in steps: others go on, those of the same connection wait."""
+
+import asyncio
+
+from quorate.server.large_requests import LARGE_BYTES, LargeRequests
+from quorate.wire.codec import NATIVE_BYTES
+from quorate.wire.header import encode_request
+from quorate.wire.messages import AlterClientQuotasRequest
+from server.test_listener import Server, frame
+
+ENTRY = AlterClientQuotasRequest.EntryData()
+
+
+def large(size=2 * NATIVE_BYTES):
+    return encode_request(AlterClientQuotasRequest(entries=[ENTRY] * (size // 3)), 1, 7, "t")[4:]
+
+
+class LargeServer(Server):
+    """It decodes what is large; `order` has the sizes of the requests as they are handed on."""
+
+    def __init__(self):
+        super().__init__()
+        self.order: list[int] = []
+        loop = asyncio.get_event_loop()
+        self.large = LargeRequests(loop.call_soon, lambda one, request: self.order.append(one.size))
+
+    def on_frame(self, slot, frame):
+        super().on_frame(slot, frame)
+        if len(frame) > LARGE_BYTES:
+            self.large.add(slot, frame)
+        else:
+            self.order.append(len(frame))
+
+    async def ordered(self, count):
+        while len(self.order) < count:
+            self.acceptor.resume_throttled()
+            await asyncio.sleep(0)
+        return self.order
+
+
+def test_requests_of_others_go_on_and_those_of_the_same_connection_wait():
+    async def run():
+        async with LargeServer() as server:
+            _, one = await server.connect()
+            one.write(frame(large()) + frame(b"after it"))
+            _, other = await server.connect()
+            await server.wait_for(1)
+            other.write(frame(b"small"))
+            assert await server.ordered(3) == [5, len(large()), 8]
+            one.close()
+            other.close()
+
+    asyncio.run(run())
+
+
+def test_a_large_request_that_is_malformed_closes_its_connection_alone():
+    async def run():
+        async with LargeServer() as server:
+            reader, one = await server.connect()
+            one.write(frame(large()[:-1]))
+            _, other = await server.connect()
+            await server.wait_for(1)
+            other.write(frame(large(LARGE_BYTES + 100)))
+            assert await asyncio.wait_for(reader.read(), 20) == b""
+            assert await server.ordered(1) == [len(large(LARGE_BYTES + 100))]
+            one.close()
+            other.close()
+
+    asyncio.run(run())
+
+
+def test_what_is_left_of_a_lost_connection_is_not_decoded():
+    async def run():
+        async with LargeServer() as server:
+            _, one = await server.connect()
+            one.write(frame(large()))
+            await server.wait_for(1)
+            server.slots[0].connection.abort()
+            _, other = await server.connect()
+            other.write(frame(large(LARGE_BYTES + 100)))
+            assert await server.ordered(1) == [len(large(LARGE_BYTES + 100))]
+            other.close()
+
+    asyncio.run(run())
