@@ -36,7 +36,7 @@ _HOT: Final = {
     "raft": "*",
     "replica": "applier disk_jobs disk_worker log_reads proposals replica"
     " snapshot_policy state_machine tail",
-    "server": "connection_count connections disk driver large_requests listener peer_connection peers",
+    "server": "collector connection_count connections disk driver large_requests listener peer_connection peers",
     "sim": "prng",
     "sim/checks": "*",
     "sim/coverage": "*",

@@ -3,7 +3,6 @@
 import asyncio
 
 from quorate.server.large_requests import LARGE_BYTES, LargeRequests
-from quorate.wire.codec import NATIVE_BYTES
 from quorate.wire.header import encode_request
 from quorate.wire.messages import AlterClientQuotasRequest
 from server.test_listener import Server, frame
@@ -11,7 +10,7 @@ from server.test_listener import Server, frame
 ENTRY = AlterClientQuotasRequest.EntryData()
 
 
-def large(size=2 * NATIVE_BYTES):
+def large(size=16 * LARGE_BYTES):
     return encode_request(AlterClientQuotasRequest(entries=[ENTRY] * (size // 3)), 1, 7, "t")[4:]
 
 

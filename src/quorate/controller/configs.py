@@ -7,13 +7,14 @@ Source: `ControllerApis.handleIncrementalAlterConfigs`, `handleLegacyAlterConfig
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from quorate.base.errors import ErrorCode
 from quorate.base.frozen import frozen
 from quorate.base.java_order import hash_map_order
 from quorate.controller.assignments import check_size
-from quorate.controller.building import Building, at_once, each
+from quorate.controller.building import ROWS, Building, at_once, each, parts
 from quorate.controller.config_changes import (
     Change,
     changed_configs,
@@ -95,7 +96,8 @@ def _incremental(
     )
     cls = IncrementalAlterConfigsResponse
     outcomes = [*refused, *results, *request.loggers]
-    responses = yield from _responses(cls.AlterConfigsResourceResponse, outcomes)
+    row = partial(_fields, cls.AlterConfigsResourceResponse)
+    responses = yield from each(outcomes, row)
     return Result(() if request.message.validate_only else records, cls(responses=responses))
 
 
@@ -110,7 +112,8 @@ def _replace(
         lambda resource, wanted: replaced_configs(head.image, resource, wanted, context),
     )
     cls = AlterConfigsResponse
-    responses = yield from _responses(cls.AlterConfigsResourceResponse, [*refused, *results])
+    row = partial(_fields, cls.AlterConfigsResourceResponse)
+    responses = yield from each([*refused, *results], row)
     return Result(() if request.validate_only else records, cls(responses=responses))
 
 
@@ -153,44 +156,55 @@ def permission_for(resource: ConfigResource) -> tuple[AclResource, str, ErrorCod
 
 
 # -- requests ---------------------------------------------------------------------------------------
-def _incremental_changes(request: IncrementalAlterConfigs) -> Generator[None, None, _Asked]:
-    return _by_resource(
-        (
-            ConfigResource(asked.resource_type, asked.resource_name),
-            _in_kafkas_order(
-                {one.name: Change(one.config_operation, one.value) for one in asked.configs}
+def _incremental_changes(request: IncrementalAlterConfigs) -> Building[_Asked]:
+    return (
+        yield from _by_resource(
+            (
+                asked
+                for asked in request.message.resources
+                if asked.resource_type != BROKER_LOGGER_RESOURCE
             ),
+            lambda one: Change(one.config_operation, one.value),
+            _in_kafkas_order,
         )
-        for asked in request.message.resources
-        if asked.resource_type != BROKER_LOGGER_RESOURCE
     )
 
 
-def _in_kafkas_order(changes: Mapping[str, Change]) -> dict[str, Change]:
+def _in_kafkas_order(changes: dict[str, Change]) -> dict[str, Change]:
     """Sort by name: of several mistakes the first one is reported."""
     if len(changes) > MAX_RECORDS:
-        return dict(changes)  # refused unseen
+        return changes  # refused unseen
     return {name: changes[name] for name in hash_map_order(changes)}
 
 
-def _replacements(request: AlterConfigsRequest) -> Generator[None, None, _Asked]:
-    return _by_resource(
-        (
-            ConfigResource(asked.resource_type, asked.resource_name),
-            {one.name: one.value for one in asked.configs},
-        )
-        for asked in request.resources
-    )
+def _replacements(request: AlterConfigsRequest) -> Building[_Asked]:
+    return (yield from _by_resource(request.resources, lambda one: one.value, lambda found: found))
 
 
-def _by_resource(found: Iterable[tuple[ConfigResource, Any]]) -> Generator[None, None, _Asked]:
-    """The changes by resource, and the resources that are refused to everyone."""
+def _by_resource(
+    resources: Iterable[Any],
+    wanted: Callable[[Any], Any],
+    ordered: Callable[[dict[str, Any]], dict[str, Any]],
+) -> Building[_Asked]:
+    """The changes by resource, and the resources that are refused to everyone. wanted: of one config."""
     changes: dict[ConfigResource, Any] = {}
     twice: set[ConfigResource] = set()
     refused: list[Outcome] = []
-    for number, (resource, change) in enumerate(found, 1):
-        if number % PAUSE_EVERY == 0:
+    looked_at = 0
+    for asked in resources:
+        resource = ConfigResource(asked.resource_type, asked.resource_name)
+        found: dict[str, Any] = {}
+        for part in parts(asked.configs, ROWS):
+            looked_at += len(part)
+            if looked_at > ROWS:
+                yield None
+                looked_at = 0
+            found.update((one.name, wanted(one)) for one in part)
+        change = ordered(found)
+        looked_at += ROWS // PAUSE_EVERY
+        if looked_at > ROWS:
             yield None
+            looked_at = 0
         if resource.type == BROKER_LOGGER_RESOURCE:
             error, text = ErrorCode.INVALID_REQUEST, "Unexpected resource type BROKER_LOGGER."
         elif resource.type not in _STORED:
@@ -218,18 +232,6 @@ def _incremental_response(outcomes: Sequence[Outcome]) -> IncrementalAlterConfig
 def _replace_response(outcomes: Sequence[Outcome]) -> AlterConfigsResponse:
     cls = AlterConfigsResponse
     return cls(responses=[_fields(cls.AlterConfigsResourceResponse, one) for one in outcomes])
-
-
-def _responses(
-    cls: Callable[..., Any], outcomes: Sequence[Outcome]
-) -> Generator[None, None, list[Any]]:
-    """What `_fields` makes of each, in steps."""
-    made = []
-    for number, outcome in enumerate(outcomes, 1):
-        if number % PAUSE_EVERY == 0:
-            yield None
-        made.append(_fields(cls, outcome))
-    return made
 
 
 def _fields(cls: Callable[..., Any], outcome: Outcome) -> Any:
@@ -273,17 +275,23 @@ def _failed(cls: Callable[..., Any], asked: Any, error: ErrorCode, text: str | N
     )
 
 
+def _is_long(resources: Sequence[Any]) -> bool:
+    return len(resources) > _LOOKED_AT_ONCE or any(
+        len(asked.configs) > _LOOKED_AT_ONCE for asked in resources
+    )
+
+
 def _incremental_empty(
     request: IncrementalAlterConfigs,
 ) -> IncrementalAlterConfigsResponse | None:
-    if len(request.message.resources) > _LOOKED_AT_ONCE:
+    if _is_long(request.message.resources):
         return None
     changes, refused = at_once(_incremental_changes(request))
     return None if changes else _incremental_response([*refused, *request.loggers])
 
 
 def _replace_empty(request: AlterConfigsRequest) -> AlterConfigsResponse | None:
-    if len(request.resources) > _LOOKED_AT_ONCE:
+    if _is_long(request.resources):
         return None
     configs, refused = at_once(_replacements(request))
     return None if configs else _replace_response(refused)

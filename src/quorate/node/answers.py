@@ -11,7 +11,7 @@ from quorate.node.api_row import ApiRow
 from quorate.node.audit import of_answer, of_request
 from quorate.node.client_quotas import ClientQuotas
 from quorate.node.envelope import envelope_error
-from quorate.node.long_answers import LongAnswers, frame_in_steps, timed
+from quorate.node.long_answers import LongAnswers, dropped_in_steps, frame_in_steps, timed
 from quorate.node.metadata_machine import MetadataMachine
 from quorate.node.node_io import Closed, NodeEffects
 from quorate.node.queued_write import WriteResponse
@@ -110,6 +110,8 @@ class Answers:
         quotas.encoded(call, image, quotas.work_ns() - began_ns, now_ms)
         if throttle_ms:
             self._effects.throttled.append((call.token, throttle_ms))
+        if call.size > LONG_REQUEST_BYTES:
+            self.in_steps(dropped_in_steps(call.message))
 
     def _send_in_steps(
         self,
@@ -137,3 +139,5 @@ class Answers:
             effects.committed.append((call.token, committed))
         if throttle_ms:
             effects.throttled.append((call.token, throttle_ms))
+        if call.size > LONG_REQUEST_BYTES:
+            yield from dropped_in_steps(call.message)

@@ -145,6 +145,7 @@ class ControllerNode(ReplicaView):
             self._has_caught_up = 0 <= committed <= self.replica.applied.offset
         self._register(effects)
         effects.queued_ms, writes.queued_ms = writes.queued_ms, []
+        effects.is_answering = self._answers.is_busy or writes.out.failing > 0
         effects.wake_at_ms = now.monotonic_ms if self._answers.is_busy else done.wake_at_ms
         # What this node writes unasked waits for a decision in steps: its time may have passed.
         own_at_ms = None if writes.is_deciding else self._own_writes.wake_at_ms

@@ -6,8 +6,8 @@ They are reads of the whole image, refusals of requests with many items, and lon
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator
-from typing import TypeVar
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, Final, TypeVar
 
 from quorate.controller.building import Building
 from quorate.node.long_texts import shorten_error_messages
@@ -15,13 +15,15 @@ from quorate.node.node_io import encoded
 from quorate.node.old_versions import in_version
 from quorate.node.requests import Call
 from quorate.wire.errors import EncodeError
-from quorate.wire.long_messages import MessageParts, long_list
-from quorate.wire.schema import Message
+from quorate.wire.long_messages import MessageParts, RowParts, lists_of, long_list
+from quorate.wire.schema import Message, Struct
 
 T = TypeVar("T")
 
-ROWS_ENCODED = 2_000
+ROWS_ENCODED: Final = 2_000
 """Rows of a response that are encoded in one step, at most: a millisecond of work or so."""
+ROWS_DROPPED: Final = 4_000
+"""Items of a request that are dropped in one step, at most."""
 
 
 class LongAnswers:
@@ -60,24 +62,63 @@ def timed(steps: Building[T], clock: Callable[[], int]) -> Building[tuple[T, int
         yield None
 
 
+def dropped_in_steps(message: Struct) -> Building[None]:
+    """Empty the long lists of a request that is answered: all at once that would take long, too."""
+    for _, rows in lists_of(message):
+        if len(rows) <= ROWS_DROPPED:
+            for row in rows:
+                yield from dropped_in_steps(row)
+        while len(rows) > ROWS_DROPPED:
+            del rows[-ROWS_DROPPED:]
+            yield None
+
+
 def frame_in_steps(call: Call, message: Message) -> Building[bytes]:
     """The frame that answers the call. The rows of a long message are dropped where they are encoded: to
     drop all of them at once would take long, too. Raises EncodeError."""
     version = call.request.response_version
     answer = in_version(message, version)
-    name = long_list(answer, ROWS_ENCODED)
+    name = next((field.name for field, rows in lists_of(answer) if _is_long(rows)), None)
     if name is None:
         return encoded(call, answer)
     parts = MessageParts(answer, version, name)
-    rows = getattr(answer, name)
+    for part in _taken(getattr(answer, name)):
+        short: list[Struct] = []
+        for row in part:
+            inner = long_list(row, ROWS_ENCODED)
+            if inner is None:
+                short.append(row)
+                continue
+            _add(parts, short)
+            short = []
+            row_parts = parts.begin(row, inner)
+            for rows in _taken(getattr(row, inner)):
+                _add(row_parts, rows)
+                yield None
+            row_parts.end()
+        _add(parts, short)
+        yield None
+    return call.frame(parts.joined())
+
+
+def _is_long(rows: list[Struct]) -> bool:
+    """There are many, or one of them has many itself."""
+    return len(rows) > ROWS_ENCODED or any(long_list(row, ROWS_ENCODED) for row in rows)
+
+
+def _taken(rows: list[Any]) -> Iterator[list[Struct]]:
+    """The rows in parts, taken from the list."""
     for start in range(0, len(rows), ROWS_ENCODED):
         part = rows[start : start + ROWS_ENCODED]
         rows[start : start + ROWS_ENCODED] = [None] * len(part)
-        try:
-            parts.add(part)
-        except EncodeError:
-            for row in part:
-                shorten_error_messages(row)
-            parts.add(part)
-        yield None
-    return call.frame(parts.joined())
+        yield part
+
+
+def _add(parts: MessageParts | RowParts, rows: list[Struct]) -> None:
+    """Encode rows. Raises EncodeError."""
+    try:
+        parts.add(rows)
+    except EncodeError:
+        for row in rows:
+            shorten_error_messages(row)
+        parts.add(rows)

@@ -62,6 +62,9 @@ class NodeEffects:
     queued_ms: list[int] = field(default_factory=list)
     """How long each write that was decided had waited in the queue."""
 
+    is_answering: bool = False
+    """An answer takes more steps, and may have made many objects."""
+
     def answer(self, call: Call, message: Message) -> None:
         """Answer the call. Where the version of the request has no field for what the response says,
         close the connection, as Kafka does."""

@@ -27,6 +27,7 @@ from quorate.replica.state_machine import Now
 from quorate.server.audit_log import AuditLog
 from quorate.server.authentication import OPEN_PEER, PeerSecurity
 from quorate.server.authorizer_log import AuthorizerLog
+from quorate.server.collector import Collector
 from quorate.server.connections import InboundConnection, ResponseSlot
 from quorate.server.disk import DiskThread, run_in_thread
 from quorate.server.large_requests import LARGE_BYTES, LargeRequests
@@ -109,6 +110,9 @@ class Driver:
             loop.call_soon,
             lambda one, request: self._received(one.slot, request, one.size, one.work_ns),
         )
+        self._large_calls: set[int] = set()
+        """Tokens of large requests that are not answered."""
+        self._collector = Collector(loop.time)
         self._notes = RateLimitedLog(loop, _MAX_REPEATS)
         self._node = node
         self._loop = loop
@@ -265,6 +269,7 @@ class Driver:
             if self._meters is not None:
                 self._meters.request_dropped(closed.token)
             self._slots.pop(closed.token).connection.refuse(QuorateError(closed.reason))
+        self._put_off_collections(effects)
         for connection in touched:
             connection.flush()
         # Brokers must look for the new leader: see `close_forwarding`.
@@ -273,6 +278,13 @@ class Driver:
         # After the messages: followers write in parallel with this disk, and take longer to answer.
         if effects.jobs:
             self._disk.submit(effects.jobs)
+
+    def _put_off_collections(self, effects: NodeEffects) -> None:
+        large = self._large_calls
+        if large:
+            large.difference_update(token for token, _ in effects.answers)
+            large.difference_update(closed.token for closed in effects.closed)
+        self._collector.set_busy(effects.is_answering or len(large) > 0)
 
     def _end(self, fault: str | None) -> None:
         self._stop_stepping()
@@ -298,6 +310,8 @@ class Driver:
             connection.forwards = True
         if self._meters is not None:
             self._meters.request_received(self._next, request.api_key)
+        if size > LARGE_BYTES:
+            self._large_calls.add(self._next)
         self.post(
             Call(
                 self._next,

@@ -39,6 +39,9 @@ class LargeRequests:
         self._decoded = decoded
         self._waiting: deque[LargeRequest] = deque()
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     def add(self, slot: ResponseSlot, frame: bytes) -> None:
         """Decode the frame. Until that is done its connection hands over no other one."""
         slot.connection.is_decoding = True

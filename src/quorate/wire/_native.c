@@ -43,6 +43,13 @@ static PyObject *native_learn(PyObject *self, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
+/* program -> what decode_items needs to know of a struct */
+static PyObject *native_items_spec(PyObject *self, PyObject *program)
+{
+    struct spec *spec = new_spec(program);
+    return spec == NULL ? NULL : PyCapsule_New(spec, NULL, NULL);
+}
+
 static PyObject *native_fall_back(PyObject *self, PyObject *arguments)
 {
     PyObject *encode, *decode;
@@ -57,7 +64,8 @@ static PyMethodDef methods[] = {
     {"encode", (PyCFunction)(void (*)(void))native_encode, METH_FASTCALL, NULL},
     {"decode", (PyCFunction)(void (*)(void))native_decode, METH_FASTCALL, NULL},
     {"decode_prefix", (PyCFunction)(void (*)(void))native_decode_prefix, METH_FASTCALL, NULL},
-    {"try_decode_prefix", (PyCFunction)(void (*)(void))native_try_decode_prefix, METH_FASTCALL, NULL},
+    {"items_spec", native_items_spec, METH_O, NULL},
+    {"decode_items", native_decode_items, METH_VARARGS, NULL},
     {"json_texts", native_json_texts, METH_VARARGS, NULL},
     {"value_bounds", native_value_bounds, METH_VARARGS, NULL},
     {"learn", native_learn, METH_VARARGS, NULL},

@@ -17,8 +17,6 @@ M = TypeVar("M", bound=Message)
 Buffer = bytes | bytearray | memoryview
 SMALL_BYTES: Final = 32_768
 """So many bytes the codec in Python, too, decodes within 20 ms."""
-NATIVE_BYTES: Final = 262_144
-"""So many bytes the codec in C decodes within 20 ms."""
 
 
 def encode(message: Message, version: int) -> bytes:
@@ -55,13 +53,8 @@ def decode_prefix_in_steps(
     cls: type[M], version: int, data: bytes, pos: int
 ) -> Generator[None, None, tuple[M, int]]:
     """As `decode_prefix`; where that would take many milliseconds, it pauses in between."""
-    size = len(data) - pos
-    if size <= SMALL_BYTES:
+    if len(data) - pos <= SMALL_BYTES:
         return decode_prefix(cls, version, data, pos)
-    if NATIVE and size <= NATIVE_BYTES:
-        found = native.try_decode_prefix(cls, version, data, pos)
-        if found is not None:
-            return found
     return (yield from generated.decode_in_steps(cls, version, data, pos))
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 from quorate.wire.schema import Message, Struct
-from quorate.wire.source_decode import decoder_source
+from quorate.wire.source_decode import decoder_source, items_name
 from quorate.wire.source_encode import encoder_source
+
+__all__ = ["HEADER", "items_name", "names", "source_for", "step_decoder_source", "structs"]
 
 HEADER = """\
 from struct import Struct as Layout, pack, unpack_from
@@ -63,7 +65,7 @@ def source_for(cls: type[Message], version: int) -> str:
 def step_decoder_source(cls: type[Message], version: int) -> str:
     """Source that defines the decoder of `version` as a generator, which pauses.
 
-    It needs the same names in scope.
+    It needs the same names in scope, and for each struct what decodes many (`items_name`).
     """
     decoder, layouts = decoder_source(cls, version, names(cls, version)[1], in_steps=True)
     return "\n".join([*sorted(layouts), "", "", *decoder, ""])

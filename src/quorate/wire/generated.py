@@ -59,9 +59,12 @@ def decode_in_steps(
     """As `decode_prefix`, with a pause every few kilobytes. The version exists. Raises WireError."""
     decoder = _STEP_DECODERS.get((cls, version))
     if decoder is None:
-        from quorate.wire import codegen  # as in `_compiled`
+        from quorate.wire import codegen, native  # as in `_compiled`
 
         scope: dict[str, Any] = {struct.__name__: struct for struct in codegen.structs(cls)}
+        for struct in codegen.structs(cls)[1:]:
+            decoder_of_items = native.items_decoder(struct, cls.schema, version)
+            scope[codegen.items_name(struct)] = decoder_of_items
         source = codegen.HEADER + codegen.step_decoder_source(cls, version)
         exec(compile(source, f"<decoder in steps of {cls.__name__} v{version}>", "exec"), scope)
         decoder = scope[codegen.names(cls, version)[1]]

@@ -7,11 +7,12 @@ codec in Python, which decides; so both always agree, and errors have one owner.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Final, TypeVar
 
-from quorate.wire.schema import Message
+from quorate.wire.schema import Message, Schema, Struct
 
 FORMAT: Final = 3
 """Of the programs (program.py) and functions; an extension that was built for another one is left out."""
@@ -19,6 +20,9 @@ FORMAT: Final = 3
 M = TypeVar("M", bound=Message)
 _learned: Final[set[tuple[type[Message], int]]] = set()
 _native: ModuleType
+is_loaded = False
+"""The extension is in use."""
+ItemsDecoder = Callable[[bytes, int, int, int], tuple[list[Any], int]]
 
 
 def start(
@@ -27,7 +31,7 @@ def start(
     decode_prefix: Callable[..., Any],
 ) -> bool:
     """Load the extension, with the functions it falls back on; False when there is none."""
-    global _native
+    global _native, is_loaded
     try:
         _native = import_module("quorate.wire._native")
     except ImportError:
@@ -48,6 +52,7 @@ def start(
         return (decode_prefix if pos else decode)(cls, version, data, *pos)
 
     _native.fall_back(slow_encode, slow_decode)
+    is_loaded = True
     return True
 
 
@@ -56,12 +61,17 @@ def functions() -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., A
     return _native.encode, _native.decode, _native.decode_prefix
 
 
-def try_decode_prefix(cls: type[M], version: int, data: bytes, pos: int) -> tuple[M, int] | None:
-    """As `decode_prefix`; None where the codec in Python has to decide."""
-    found: tuple[M, int] | None = _native.try_decode_prefix(cls, version, data, pos)
-    if found is None and _learn(cls, version):
-        found = _native.try_decode_prefix(cls, version, data, pos)
-    return found
+def items_decoder(cls: type[Struct], schema: Schema, version: int) -> ItemsDecoder | None:
+    """Decodes structs of a list in `version` of the message with `schema`; None: there is no extension.
+
+    It takes bytes, a position, where to stop (exclusive) and how many there are. It returns those that end
+    before that and are nothing unusual, and the position behind them.
+    """
+    if not is_loaded:
+        return None
+    from quorate.wire.program import items_program  # as in `_learn`
+
+    return partial(_native.decode_items, _native.items_spec(items_program(cls, schema, version)))
 
 
 def _learn(cls: type[Message], version: int) -> bool:

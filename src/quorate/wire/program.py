@@ -42,6 +42,11 @@ def program_for(cls: type[Message], version: int) -> Program:
     return _struct(cls, cls.schema, version)
 
 
+def items_program(cls: type[Struct], schema: Schema, version: int) -> Program:
+    """The program of a struct inside `version` of the message with `schema`."""
+    return _struct(cls, schema, version)
+
+
 def _struct(cls: type[Struct], schema: Schema, version: int) -> Program:
     own = cls.schema
     ordered = (*own.tagged(version), *own.untagged(version), *own.absent(version))

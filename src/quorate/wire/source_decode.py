@@ -22,8 +22,13 @@ from quorate.wire.source import (
     min_struct_size,
 )
 
-STEP_BYTES: Final = 8_192
+STEP_BYTES: Final = 16_384
 """Bytes of lists that a decoder in steps reads at once: thousands of items, some milliseconds."""
+
+
+def items_name(cls: type[Struct]) -> str:
+    """The name of what decodes many structs of a class in C (`native.items_decoder`), or of None."""
+    return f"ITEMS_{cls.__name__}"
 
 
 def decoder_source(
@@ -260,20 +265,44 @@ class _Decoder:
         if isinstance(element, str) and element in FORMATS:
             self.fixed_array(element, count, assign)
             return
-        items, index = self.code.new_name("items"), self.code.new_name("i")
+        items = self.code.new_name("items")
         self.code.add(f"{items} = []")
-        with self.code.block(f"for {index} in range({count}):"):
-            if isinstance(element, str):
-                self.variable(field, element, f"{items}.append({{}})", f"{path}[]")
-            else:
-                var = self.code.new_name("s")
-                self.new_struct(field.struct, var, f"{path}[].")
-                self.flush()
-                self.code.add(f"{items}.append({var})")
-            if self.in_steps:
-                with self.code.block("if pos > due:"):
-                    self.code.add("yield None", f"due = pos + {STEP_BYTES}")
+        if self.in_steps and not isinstance(element, str):
+            self.items_in_steps(field, count, items, path)
+        else:
+            index = self.code.new_name("i")
+            with self.code.block(f"for {index} in range({count}):"):
+                if self.in_steps:
+                    self.pause()
+                self.item(field, items, path)
         self.code.add(assign.format(items))
+
+    def item(self, field: Field, items: str, path: str) -> None:
+        """Read one element of an array."""
+        if isinstance(field.element, str):
+            self.variable(field, field.element, f"{items}.append({{}})", f"{path}[]")
+            return
+        var = self.code.new_name("s")
+        self.new_struct(field.struct, var, f"{path}[].")
+        self.flush()
+        self.code.add(f"{items}.append({var})")
+
+    def items_in_steps(self, field: Field, count: str, items: str, path: str) -> None:
+        """Read structs: in C as many as come before the next pause. One that is longer, or unusual, is read
+        here."""
+        decode, found = items_name(field.struct), self.code.new_name("found")
+        with self.code.block(f"while len({items}) < {count}:"):
+            self.pause()
+            with self.code.block(f"if {decode} is not None:"):
+                stop, left = f"min(end, pos + {STEP_BYTES})", f"{count} - len({items})"
+                self.code.add(f"{found}, pos = {decode}(buf, pos, {stop}, {left})")
+                with self.code.block(f"if {found}:"):
+                    self.code.add(f"{items} += {found}", "continue")
+            self.item(field, items, path)
+
+    def pause(self) -> None:
+        with self.code.block("if pos > due:"):
+            self.code.add("yield None", f"due = pos + {STEP_BYTES}")
 
     def fixed_array(self, element: str, count: str, assign: str) -> None:
         size = SIZES[element]

@@ -192,6 +192,10 @@ get_length(const uint8_t *at, const uint8_t *end, const struct field *field, int
 
 /* -- structs and lists ------------------------------------------------------------------------- */
 
+/* 1: the garbage collector does not look at what is made. Messages have no cycles, and to look at a million
+ * structs again and again would hold the interpreter. */
+static int untracked = 0;
+
 /* The struct to fill in a slot: what is there without another reference, or a new one. */
 static inline PyObject *own_struct(const struct spec *spec, PyObject **slot)
 {
@@ -199,6 +203,8 @@ static inline PyObject *own_struct(const struct spec *spec, PyObject **slot)
     if (old != NULL && Py_IS_TYPE(old, spec->type) && Py_REFCNT(old) == 1)
         return old;
     PyObject *made = object_of_family(spec->family, spec->type);
+    if (untracked && made != NULL)
+        PyObject_GC_UnTrack(made);
     return put_away(slot, made) < 0 ? NULL : made;
 }
 
@@ -208,6 +214,8 @@ static inline PyObject *own_list(int64_t count, PyObject **slot)
     if (old != NULL && PyList_CheckExact(old) && Py_REFCNT(old) == 1 && PyList_GET_SIZE(old) == count)
         return old;
     PyObject *made = PyList_New(count);
+    if (untracked && made != NULL)
+        PyObject_GC_UnTrack(made);
     return put_away(slot, made) < 0 ? NULL : made;
 }
 
@@ -398,17 +406,46 @@ static PyObject *native_decode_prefix(PyObject *self, PyObject *const *arguments
     return PyObject_Vectorcall(slow_decode, arguments, 4, NULL);
 }
 
-/* As decode_prefix, but None where Python would have to decide: it takes long for many bytes. */
-static PyObject *native_try_decode_prefix(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+/* Append structs to the list while they end before `stop`; where the next one begins. */
+static const uint8_t *
+get_items(PyObject *list, const uint8_t *at, const uint8_t *stop, const struct spec *spec, int64_t count)
 {
-    if (count != 4 || !PyLong_CheckExact(arguments[3])) {
-        PyErr_SetString(PyExc_TypeError, "try_decode_prefix takes a class, a version, bytes and a position");
+    while (at < stop && PyList_GET_SIZE(list) < count) {
+        PyObject *item = NULL;
+        const uint8_t *next = get_struct(at, stop, spec, &item);
+        int failed = next == NULL || PyList_Append(list, item) < 0;
+        Py_XDECREF(item);
+        if (failed)
+            break;
+        at = next;
+    }
+    PyErr_Clear();
+    return at;
+}
+
+/* (spec, bytes, pos, stop, count) -> structs, pos: as many as end before `stop` and are nothing unusual. */
+static PyObject *native_decode_items(PyObject *self, PyObject *arguments)
+{
+    PyObject *capsule, *data;
+    Py_ssize_t pos, stop, count;
+    if (!PyArg_ParseTuple(arguments, "OSnnn", &capsule, &data, &pos, &stop, &count))
+        return NULL;
+    struct spec *spec = PyCapsule_GetPointer(capsule, NULL);
+    if (spec == NULL)
+        return NULL;
+    if (pos < 0 || stop > PyBytes_GET_SIZE(data)) {
+        PyErr_SetString(PyExc_ValueError, "beyond the bytes");
         return NULL;
     }
-    Py_ssize_t pos = PyLong_AsSsize_t(arguments[3]);
-    PyObject *message = decode_at(arguments[0], arguments[1], arguments[2], &pos);
-    if (message != NULL)
-        return Py_BuildValue("Nn", message, pos);
-    PyErr_Clear();
-    Py_RETURN_NONE;
+    PyObject *list = PyList_New(0);
+    if (list == NULL)
+        return NULL;
+    const uint8_t *start = (const uint8_t *)PyBytes_AS_STRING(data);
+    int collects = PyGC_Disable();
+    untracked = 1;
+    pos = get_items(list, start + pos, start + stop, spec, count) - start;
+    untracked = 0;
+    if (collects)
+        PyGC_Enable();
+    return Py_BuildValue("Nn", list, pos);
 }
