@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench import (
+    blocks,
     controllers,
     engine,
     limits,
@@ -43,6 +44,7 @@ MEASURES: dict[str, Callable[[bool], Report]] = {
     "partitions": limits.partitions,
     "controllers": controllers.controllers,
     "acls": limits.acls,
+    "blocks": blocks.blocks,
     "connections": limits.connections,
     "secure-commits": security.secure_commits,
     "handshakes": security.handshakes,
