@@ -2,6 +2,7 @@
 
 import pytest
 
+from node.test_apis import envelope
 from node.world import World
 from quorate.controller.activation import Bootstrap
 from quorate.controller.building import ROWS
@@ -9,6 +10,7 @@ from quorate.controller.result import PAUSE_EVERY
 from quorate.formats.records import FeatureLevelRecord, encode_record
 from quorate.security.authorizer import AuthorizerConfig
 from quorate.security.principal import ANONYMOUS
+from quorate.wire.codec import encode
 from quorate.wire.messages import (
     AlterClientQuotasRequest,
     AlterConfigsRequest,
@@ -20,6 +22,7 @@ from quorate.wire.messages import (
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
 )
+from quorate.wire.source_decode import STEP_BYTES
 
 HELLO = ApiVersionsRequest(client_software_name="t", client_software_version="1")
 LEVEL = FeatureLevelRecord(name="metadata.version", feature_level=30)
@@ -167,3 +170,16 @@ def test_reads_go_on_while_a_request_with_many_items_is_refused(
         authorizing.ask(node_id, HELLO)
         reads += 1
     assert reads >= MANY // ROWS, name
+
+
+def test_reads_go_on_while_what_is_in_an_envelope_is_decoded(world):
+    inside = dict(LARGE)["quotas of nobody"].replace(
+        entries=[AlterClientQuotasRequest.EntryData()] * 4 * STEP_BYTES
+    )
+    got = world.call(1, envelope(inside, 1))
+    pauses = len(encode(inside, 1)) // (2 * STEP_BYTES)
+    for _ in range(pauses):
+        world.ask(1, HELLO)
+    assert not got
+    world.run_until(lambda: got)
+    assert got[0].error_code == 0

@@ -14,6 +14,7 @@ from quorate.wire.codec import SMALL_BYTES, decode_prefix, encode
 from quorate.wire.errors import WireError
 from quorate.wire.generated import decode_in_steps
 from quorate.wire.header import decode_request, decode_request_in_steps, encode_request
+from quorate.wire.registry import APIS
 from quorate.wire.source_decode import STEP_BYTES
 from time_budget import examples
 from wire.message_strategies import messages
@@ -56,6 +57,14 @@ def test_steps_decode_what_is_decoded_at_once(cls, version, data):
             at_once_found = outcome(lambda found=found: decode_prefix(cls, version, found, 0))
             in_steps = outcome(lambda found=found: at_once(decode_in_steps(cls, version, found, 0)))
             assert in_steps == at_once_found
+
+
+def test_every_request_can_be_decoded_in_steps():
+    for api in APIS.values():
+        message = api.request()
+        data = encode(message, api.max_version)
+        found = at_once(decode_in_steps(api.request, api.max_version, data, 0))
+        assert found == (message, len(data))
 
 
 def test_the_codec_in_python_alone_decodes_the_same(monkeypatch):

@@ -17,6 +17,7 @@ from quorate.node.node_io import Closed, NodeEffects
 from quorate.node.queued_write import WriteResponse
 from quorate.node.requests import LONG_REQUEST_BYTES, Call
 from quorate.wire.errors import EncodeError
+from quorate.wire.messages import EnvelopeResponse
 from quorate.wire.schema import Message
 
 
@@ -50,6 +51,10 @@ class Answers:
     def close(self, call: Call, reason: str) -> None:
         """Close the connection of a call that has no response."""
         self._effects.closed.append(Closed(call.token, reason))
+
+    def refuse_envelope(self, call: Call, error: ErrorCode) -> None:
+        """Answer an Envelope whose content is not served. Nobody is throttled for it."""
+        self._effects.answer(call, EnvelopeResponse(error_code=error))
 
     def deny(self, row: ApiRow, call: Call, refusal: Message | Building[Message]) -> None:
         """Answer a requester without the permission that the API needs."""

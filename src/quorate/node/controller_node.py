@@ -46,7 +46,6 @@ from quorate.replica.replica import Answer, Input, Replica
 from quorate.replica.state_machine import Now
 from quorate.security.acl import AclOperation, AclResource
 from quorate.security.authorizer import CLUSTER_NAME, decide_when_loaded
-from quorate.wire.messages import EnvelopeResponse
 
 
 class ControllerNode(ReplicaView):
@@ -181,7 +180,7 @@ class ControllerNode(ReplicaView):
         would answer itself: a broker goes on to send here until it gets NOT_CONTROLLER."""
         opened = (yield from unwrap(call)) if self._leads else ErrorCode.NOT_CONTROLLER
         if isinstance(opened, ErrorCode):
-            self._answers.reply(call, EnvelopeResponse(error_code=opened))
+            self._answers.refuse_envelope(call, opened)
         else:
             self._serve(opened)
 

@@ -22,6 +22,11 @@ from quorate.wire.source import (
     min_struct_size,
 )
 
+_BEGIN_STEPS: Final = (
+    "    due = pos",
+    "    if due < 0:",
+    "        yield None  # also where no list can be long it is a generator",
+)
 STEP_BYTES: Final = 16_384
 """Bytes of lists that a decoder in steps reads at once: thousands of items, some milliseconds."""
 
@@ -56,7 +61,7 @@ def decoder_source(
         f"def {name}(buf: bytes, pos: int)"
         + ("" if in_steps else f" -> tuple[{cls.__name__}, int]")
         + ":",
-        *(["    due = pos"] if in_steps else []),
+        *(_BEGIN_STEPS if in_steps else ()),
         "    at = 0",
         "    end = len(buf)",
         "    try:",
