@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+import bench.systems  # noqa: F401 - the harness of the tests can be imported then
 from bench.report import Goal, Report
 
 from narrow import not_none
@@ -208,7 +209,13 @@ def _reads(report: Report, quick: bool) -> Iterator[float]:
         "ListConfigResources": m.ListConfigResourcesRequest(),
         "ListPartitionReassignments": m.ListPartitionReassignmentsRequest(topics=None),
         "DescribeAcls": m.DescribeAclsRequest(
-            resource_type_filter=1, pattern_type_filter=1, operation=1, permission_type=1
+            resource_type_filter=1,
+            resource_name_filter=None,
+            pattern_type_filter=1,
+            principal_filter=None,
+            host_filter=None,
+            operation=1,
+            permission_type=1,
         ),
         "DescribeClientQuotas": m.DescribeClientQuotasRequest(),
         "DescribeUserScramCredentials": m.DescribeUserScramCredentialsRequest(users=None),

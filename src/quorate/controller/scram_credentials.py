@@ -11,7 +11,7 @@ from typing import Final
 from quorate.base.errors import ErrorCode
 from quorate.controller.assignments import check_size
 from quorate.controller.brokers import metadata_version
-from quorate.controller.building import Building, each, in_order
+from quorate.controller.building import LOOKED_AT, Building, each, in_order, parts
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.result import PAUSE_EVERY, ApiError, Result, Steps, WriteOperation
@@ -134,7 +134,12 @@ def describe_scram(
         names = list(asked)
     else:
         users = yield from in_order(key.user for key in image.scram)
-        names = list(dict.fromkeys(users))
+        names = []
+        for part in parts(users, LOOKED_AT):
+            yield None
+            for user in part:  # a user may have a credential of each mechanism
+                if not names or user != names[-1]:
+                    names.append(user)
     results = yield from each(names, lambda name: _describe(image, name, asked[name]))
     return DescribeUserScramCredentialsResponse(error_message=None, results=results)
 
