@@ -55,6 +55,8 @@ NOBODY = "User:nobody"
 HEADER_BYTES = 200
 """Room for what is no item."""
 MOST_ITEMS = 1_000_000
+GROUPS = 300
+"""Of a list of lists, beside one that has all items."""
 MANY = 100_000
 PARTITIONS_PER_TOPIC = 10
 LEVEL = encode_record(FeatureLevelRecord(name="metadata.version", feature_level=30), 0)
@@ -169,6 +171,11 @@ def _frames(key: int, size: int) -> Iterator[tuple[str, bytes]]:
             what = ".".join(field.name for field in path)
             if count > longest.get(what, (0, b""))[0]:
                 longest[what] = count, frame
+            if len(path) > 1:
+                each = count * 9 // 10 // GROUPS
+                frame = _frame(request, path, each, version, GROUPS)
+                if len(frame) <= size and each > longest.get(f"{GROUPS} x {what}", (0, b""))[0]:
+                    longest[f"{GROUPS} x {what}"] = each, frame
     for what, (count, frame) in longest.items():
         yield f"{count:,} {what}", frame
 
@@ -183,16 +190,18 @@ def _lists(
                 yield from _lists(field.struct, version, (*above, field))
 
 
-def _frame(request: type[Message], path: tuple[Field, ...], count: int, version: int) -> bytes:
-    message = _filled(request, path, count)
+def _frame(
+    request: type[Message], path: tuple[Field, ...], count: int, version: int, groups: int = 1
+) -> bytes:
+    message = _filled(request, path, count, groups)
     assert isinstance(message, Message)
     return encode_request(message, version, 1, "bench")[4:]
 
 
-def _filled(cls: type[Struct], path: tuple[Field, ...], count: int) -> Struct:
+def _filled(cls: type[Struct], path: tuple[Field, ...], count: int, groups: int = 1) -> Struct:
     field, *deeper = path
     if deeper:
-        return cls(**{field.name: [_filled(field.struct, tuple(deeper), count)]})
+        return cls(**{field.name: [_filled(field.struct, tuple(deeper), count)] * groups})
     item = field.struct() if field.holds_structs else CONTENT[str(field.element)]
     return cls(**{field.name: [item] * count})
 

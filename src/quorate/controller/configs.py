@@ -59,8 +59,8 @@ _STORED: Final = frozenset(
 
 
 _LOOKED_AT_ONCE: Final = 1_000
-"""Resources of a request that any node looks at when it arrives, to answer one that changes nothing. A
-longer one is decided, whatever it asks for."""
+"""Resources, and configs, of a request that any node looks at when it arrives, to answer one that changes
+nothing. A longer one is decided, whatever it asks for."""
 
 
 class Outcome(NamedTuple):
@@ -276,9 +276,8 @@ def _failed(cls: Callable[..., Any], asked: Any, error: ErrorCode, text: str | N
 
 
 def _is_long(resources: Sequence[Any]) -> bool:
-    return len(resources) > _LOOKED_AT_ONCE or any(
-        len(asked.configs) > _LOOKED_AT_ONCE for asked in resources
-    )
+    most = _LOOKED_AT_ONCE
+    return len(resources) > most or sum(len(asked.configs) for asked in resources) > most
 
 
 def _incremental_empty(

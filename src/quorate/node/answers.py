@@ -116,7 +116,7 @@ class Answers:
         if throttle_ms:
             self._effects.throttled.append((call.token, throttle_ms))
         if call.size > LONG_REQUEST_BYTES:
-            self.in_steps(dropped_in_steps(call.message))
+            self.in_steps(dropped_in_steps(call.request.message))
 
     def _send_in_steps(
         self,
@@ -145,4 +145,4 @@ class Answers:
         if throttle_ms:
             effects.throttled.append((call.token, throttle_ms))
         if call.size > LONG_REQUEST_BYTES:
-            yield from dropped_in_steps(call.message)
+            yield from dropped_in_steps(call.request.message)

@@ -62,15 +62,31 @@ def timed(steps: Building[T], clock: Callable[[], int]) -> Building[tuple[T, int
         yield None
 
 
-def dropped_in_steps(message: Struct) -> Building[None]:
-    """Empty the long lists of a request that is answered: all at once that would take long, too."""
-    for _, rows in lists_of(message):
-        if len(rows) <= ROWS_DROPPED:
-            for row in rows:
-                yield from dropped_in_steps(row)
-        while len(rows) > ROWS_DROPPED:
+def dropped_in_steps(message: Struct | None) -> Building[None]:
+    """Empty the long lists of a request that is answered: all at once that would take long, too. None: the
+    request could not be decoded."""
+    if message is None:
+        return
+    weight = 0
+    for field, rows in lists_of(message):
+        is_flat = not any(inner.holds_structs for inner in field.struct.schema.fields)
+        while is_flat and len(rows) > ROWS_DROPPED:
             del rows[-ROWS_DROPPED:]
             yield None
+        while not is_flat and rows:
+            row = rows.pop()
+            inner_rows = _weight(row)
+            if inner_rows > ROWS_DROPPED:
+                yield from dropped_in_steps(row)
+            weight += inner_rows
+            if weight > ROWS_DROPPED:
+                yield None
+                weight = 0
+
+
+def _weight(row: Struct) -> int:
+    """How many structs there are, with those in its lists."""
+    return 1 + sum(len(rows) for _, rows in lists_of(row))
 
 
 def frame_in_steps(call: Call, message: Message) -> Building[bytes]:
@@ -82,28 +98,31 @@ def frame_in_steps(call: Call, message: Message) -> Building[bytes]:
     if name is None:
         return encoded(call, answer)
     parts = MessageParts(answer, version, name)
+    short: list[Struct] = []
+    weight = 0
     for part in _taken(getattr(answer, name)):
-        short: list[Struct] = []
         for row in part:
             inner = long_list(row, ROWS_ENCODED)
             if inner is None:
                 short.append(row)
-                continue
-            _add(parts, short)
-            short = []
-            row_parts = parts.begin(row, inner)
-            for rows in _taken(getattr(row, inner)):
-                _add(row_parts, rows)
+                weight += _weight(row)
+            if inner is not None or weight > ROWS_ENCODED:
+                _add(parts, short)
                 yield None
-            row_parts.end()
-        _add(parts, short)
-        yield None
+                short, weight = [], 0
+            if inner is not None:
+                row_parts = parts.begin(row, inner)
+                for rows in _taken(getattr(row, inner)):
+                    _add(row_parts, rows)
+                    yield None
+                row_parts.end()
+    _add(parts, short)
     return call.frame(parts.joined())
 
 
 def _is_long(rows: list[Struct]) -> bool:
-    """There are many, or one of them has many itself."""
-    return len(rows) > ROWS_ENCODED or any(long_list(row, ROWS_ENCODED) for row in rows)
+    """There are many, also in the lists of them."""
+    return len(rows) > ROWS_ENCODED or sum(map(_weight, rows)) > ROWS_ENCODED
 
 
 def _taken(rows: list[Any]) -> Iterator[list[Struct]]:
