@@ -310,18 +310,18 @@ def describe_acls(image: Image, request: DescribeAclsRequest) -> Building[Descri
         if wanted.matches(acl):
             by_pattern.setdefault(acl.pattern, {})[acl] = None
     resources = yield from each_group(
-        list(by_pattern.items()),
-        lambda group: list(group[1]),
+        list(by_pattern),
+        lambda pattern: list(by_pattern.pop(pattern)),  # to drop all at once takes long
         lambda acl: _Resource.AclDescription(
             principal=acl.principal,
             host=acl.host,
             operation=acl.operation,
             permission_type=acl.permission_type,
         ),
-        lambda group, rows: _Resource(
-            resource_type=group[0].resource_type,
-            resource_name=group[0].name,
-            pattern_type=group[0].pattern_type,
+        lambda pattern, rows: _Resource(
+            resource_type=pattern.resource_type,
+            resource_name=pattern.name,
+            pattern_type=pattern.pattern_type,
             acls=rows,
         ),
     )
