@@ -1,4 +1,4 @@
-"""How long one request holds the event loop of a controller: hostile requests, and reads of much."""
+"""How long one request holds the event loop of a controller: malicious requests, and reads of much."""
 
 from __future__ import annotations
 

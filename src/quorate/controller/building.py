@@ -25,7 +25,7 @@ LOOKED_AT: Final = 5_000
 
 
 def each(items: Sequence[Item], make: Callable[[Item], T]) -> Building[list[T]]:
-    """What `make` gives for each of the items, in their order."""
+    """Return what `make` gives for each of the items, in their order."""
     made: list[T] = []
     for start in range(0, len(items), ROWS):
         if start:
@@ -40,7 +40,7 @@ def each_group(
     make: Callable[[Item], T],
     join: Callable[[Group, list[T]], R],
 ) -> Building[list[R]]:
-    """For each group: `make` of each of its items, joined. One group may have most of the items."""
+    """Build what `join` gives for each group and the rows of its items. One group may have most items."""
     made: list[R] = []
     done = 0
     for group in groups:

@@ -127,7 +127,7 @@ class Answers:
         denied: bool = False,
         committed: int | None = None,
     ) -> Building[None]:
-        """As `_send`. committed: the end offset of a write that succeeded."""
+        """Answer as `_send` does. committed: the end offset of a write that succeeded."""
         quotas = self._quotas
         throttle_ms = quotas.throttle(
             call, message, self._machine.image, work_ns, self._now_ms, denied=denied

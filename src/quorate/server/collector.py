@@ -15,9 +15,9 @@ MOST_S: Final = 60.0
 class Collector:
     """Puts off full collections while the node is busy with large requests.
 
-    A full collection looks at every object that is not frozen. The items of one large request are
-    up to a million, and a node that is busy with them collects again and again, for 130 ms each. They
-    have no cycles. The collections of young objects go on.
+    A full collection looks at every object that is not frozen. One large request has up to a million
+    items, and a collection takes 130 ms then. Without this the node would collect again and again,
+    although the items have no cycles. The collections of young objects go on.
     """
 
     def __init__(self, time: Callable[[], float]) -> None:

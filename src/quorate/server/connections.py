@@ -6,8 +6,8 @@ and bytes that are not a request close it. These limits protect the node:
 - number of connections: in all, per IP address, and by file descriptors (`Connections.admit`);
 - rates of new connections: of the node, of the listener and per IP address (`Connections.admission`);
 - quotas of clients (`InboundConnection.mute`);
-- requests per connection and step (MAX_REQUESTS_PER_STEP), without a response (_MAX_UNANSWERED), and
-  that are decoded in steps: beyond them the connection is throttled, i.e. not read;
+- requests per connection and step (MAX_REQUESTS_PER_STEP), without a response (_MAX_UNANSWERED), or
+  decoded in steps (one). Beyond them the connection is throttled, i.e. not read;
 - time and bytes before the authentication (`ListenerSecurity`), which few begin at once (`Turnstile`);
 - bytes of requests that are incomplete or wait (`Connections.account`), and of responses that the client
   does not read (`Connections.close_largest_unsent`): beyond them the largest connection is closed.

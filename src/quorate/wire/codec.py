@@ -52,7 +52,7 @@ def decode_prefix(cls: type[M], version: int, data: Buffer, pos: int) -> tuple[M
 def decode_prefix_in_steps(
     cls: type[M], version: int, data: bytes, pos: int
 ) -> Generator[None, None, tuple[M, int]]:
-    """As `decode_prefix`; where that would take many milliseconds, it pauses in between."""
+    """Decode as `decode_prefix` does, with pauses where that takes many milliseconds."""
     if len(data) - pos <= SMALL_BYTES:
         return decode_prefix(cls, version, data, pos)
     return (yield from generated.decode_in_steps(cls, version, data, pos))

@@ -56,7 +56,10 @@ def _compiled(
 def decode_in_steps(
     cls: type[M], version: int, data: bytes, pos: int
 ) -> Generator[None, None, tuple[M, int]]:
-    """As `decode_prefix`, with a pause every few kilobytes. The version exists. Raises WireError."""
+    """Decode as `decode_prefix` does, with a pause every few kilobytes. The version must exist.
+
+    Raises WireError.
+    """
     decoder = _STEP_DECODERS.get((cls, version))
     if decoder is None:
         from quorate.wire import codegen, native  # as in `_compiled`

@@ -105,7 +105,7 @@ def decode_request(frame: bytes) -> WireRequest:
 
 
 def decode_request_in_steps(frame: bytes) -> Generator[None, None, WireRequest]:
-    """As `decode_request`, with pauses where the frame is long."""
+    """Decode as `decode_request` does, with pauses where the frame is long."""
     start = peek_header(frame)
     api = _api_in_version(start)
     if api is None:
