@@ -187,4 +187,4 @@ def test_reads_go_on_while_what_is_in_an_envelope_is_decoded(world):
 
 
 def test_a_long_request_of_an_unknown_version_has_nothing_to_drop():
-    assert at_once(dropped_in_steps(None)) is None  # type: ignore[func-returns-value]
+    assert at_once(dropped_in_steps(None)) is None
