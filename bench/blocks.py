@@ -209,7 +209,7 @@ def _filled(cls: type[Struct], path: tuple[Field, ...], count: int, groups: int 
 # -- reads --------------------------------------------------------------------------------------------
 def _reads(report: Report, quick: bool) -> Iterator[float]:
     count = MANY // 20 if quick else MANY
-    policy = SnapshotPolicy(max_bytes=1 << 60)
+    policy = SnapshotPolicy(max_bytes=1 << 60, max_interval_ms=0)
     world = Timed(1, bootstrap=Bootstrap((LEVEL,)), authorizer=_authorizer(), policy=policy)
     world.nodes[1].running.add_task(_load(_image(count)), 1)
     world.run_until(lambda: world.active and len(world.active.image.scram) == count, 10_000_000)
