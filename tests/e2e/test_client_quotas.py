@@ -10,6 +10,7 @@ from interop.kafka import HOST, Quorum, wait_for
 from interop.probe import Connection
 from quorate.base.ids import Address
 from quorate.client import Admin, ClientConfig
+from quorate.client.admin.configs import AlterConfigOp, OpType, Resource, ResourceType
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 DESCRIBE = DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=i8(2))
@@ -50,5 +51,21 @@ def test_clients_beyond_their_quotas_wait(quorum):
 
         wait_for(is_refused, "a connection beyond the rate of its address is closed")
         admin.alter_client_quota({"ip": HOST}, {"connection_creation_rate": None})
-    assert not is_refused()
+        assert not is_refused()
+
+        def set_for_all(name, value):
+            resource = Resource(ResourceType.BROKER, "")
+            kind = OpType.DELETE if value is None else OpType.SET
+            op = AlterConfigOp(name, kind, value)
+            assert admin.incremental_alter_configs({resource: [op]}) == {resource: None}
+
+        # The connection of this client counts. The limits hold for new ones (`SocketServer.reconfigure`).
+        set_for_all("max.connections.per.ip", "1")
+        wait_for(is_refused, "a second connection of the address is refused")
+        set_for_all("max.connections.per.ip.overrides", "localhost:3")
+        wait_for(lambda: not is_refused(), "its own limit replaces the one of all addresses")
+        set_for_all("max.connections", "1")
+        wait_for(is_refused, "a second connection of any address is refused")
+        set_for_all("max.connections", None)
+        wait_for(lambda: not is_refused(), "the limit of the file is in force again")
     assert "Traceback" not in quorum.nodes[1].log

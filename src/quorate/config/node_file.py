@@ -108,7 +108,7 @@ def config_of(settings: Settings) -> NodeConfig:
         bootstrap_servers=addresses.bootstrap_servers(settings),
         log_dirs=log_dirs,
         metadata_log_dir=settings.text("metadata.log.dir") or log_dirs[0],
-        max_connections_by_host=cross_checks.connections_by_host(settings),
+        max_connections_by_host=_connections_by_host(settings),
         authorizer=settings.text(AUTHORIZER) or "",
         super_users=_super_users(settings),
         audit_dir=settings.text(AUDIT_DIR) or "",
@@ -129,6 +129,13 @@ def config_of(settings: Settings) -> NodeConfig:
     )
     check_node(config, settings, given)
     return config
+
+
+def _connections_by_host(settings: Settings) -> dict[str, int]:
+    try:
+        return cross_checks.connections_by_host(settings.text(cross_checks.OVERRIDES) or "")
+    except ValueError as error:
+        settings.refuse(cross_checks.OVERRIDES, str(error))
 
 
 def _value(settings: Settings, key: str) -> int | bool | None:

@@ -131,23 +131,22 @@ def check_broker_sasl(settings: Settings, protocols: Mapping[str, str]) -> None:
         )
 
 
-def connections_by_host(settings: Settings) -> dict[str, int]:
-    """Parse `max.connections.per.ip.overrides` into host -> limit. Raises ConfigError."""
-    entries = COMMA.split(settings.text(OVERRIDES) or "")
+def connections_by_host(text: str) -> dict[str, int]:
+    """Parse `max.connections.per.ip.overrides` into host -> limit. Raises ValueError."""
+    entries = COMMA.split(text)
     while entries and not entries[-1]:  # Java's `split` drops empty strings at the end
         entries.pop()
     found = {}
     for entry in entries:
         host, colon, most = entry.rpartition(":")
         if not colon:
-            settings.refuse(
-                OVERRIDES,
+            raise ValueError(
                 f"Error parsing configuration property '{OVERRIDES}': '{entry}' is not of the "
-                "form host:connections",
+                "form host:connections"
             )
         number = re.fullmatch(r"[+-]?[0-9]{1,10}", most.strip(), re.ASCII)
         if number is None or not -(1 << 31) <= int(number[0]) < 1 << 31:
-            settings.refuse(OVERRIDES, f'For input string: "{most.strip()}"')
+            raise ValueError(f'For input string: "{most.strip()}"')
         found[host.strip()] = int(number[0])
     return found
 

@@ -38,12 +38,18 @@ from quorate.server.certificates import security_detail
 from quorate.server.credentials import Credentials, read_local
 from quorate.server.descriptors import raise_limit
 from quorate.server.driver import Driver, present
+from quorate.server.dynamic_limits import DynamicLimits
 from quorate.server.log_verification import verify_log
 from quorate.server.logs import LOG, PythonLoggers, level_of
 from quorate.server.meters import Meters
 from quorate.server.node_security import NodeSecurity
 from quorate.server.sasl import SaslListeners, check_sasl, peer_login
-from quorate.server.settings import controller_config, limits, snapshot_policy
+from quorate.server.settings import (
+    addresses_of,
+    controller_config,
+    limits,
+    snapshot_policy,
+)
 from quorate.server.sockets import BoundSockets, bind, bind_metrics
 from quorate.storage.api import Recovered, Storage
 from quorate.storage.disk_storage import FileStorage
@@ -219,7 +225,8 @@ async def _serve(
         meters = None if metrics is None else Meters(controller.replica)
         most = config.queued_max_requests
         audit = open_audit(config)
-        driver = Driver(controller, storage, loop, limits(config), most, end, meters)
+        of_file = limits(config)
+        driver = Driver(controller, storage, loop, of_file, most, end, meters)
         driver.audit = audit
         verify_log(driver, controller.replica, storage, config)
         decisions = open_authorizer_log(config, controller)
@@ -227,6 +234,8 @@ async def _serve(
         driver.acceptor.admission = lambda listener, host: controller.client_quotas.admit(
             controller.image, listener, host, present().monotonic_ms
         )
+        dynamic = DynamicLimits(of_file, controller.configs, addresses_of)
+        driver.acceptor.count_limits = lambda: dynamic.of(controller.image)
         driver.peer_security = replace(security.peers, login=peer_login(config))
         logins = sasl_listeners(config, controller, storage, recovered)
         _handle_signals(loop, driver)

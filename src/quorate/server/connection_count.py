@@ -10,14 +10,12 @@ from quorate.server.limits import ConnectionLimits
 class ConnectionCount:
     """Counts open connections, in all and by IP address."""
 
-    def __init__(self, limits: ConnectionLimits) -> None:
-        self._limits = limits
+    def __init__(self) -> None:
         self._all = 0
         self._by_host: Counter[str] = Counter()
 
-    def refusal(self, host: str) -> str | None:
+    def refusal(self, host: str, limits: ConnectionLimits) -> str | None:
         """Why another connection from the address is refused; None: it may be opened."""
-        limits = self._limits
         if self._all >= limits.max_connections:
             return f"max.connections ({limits.max_connections}) reached"
         most = limits.max_descriptor_connections

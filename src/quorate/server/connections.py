@@ -323,6 +323,8 @@ class Connections:
         self.turnstile = Turnstile(loop.call_soon)
         self.admission: Callable[[str, str], Admission] = lambda listener, host: _AT_ONCE
         """What to do with a new connection to the listener, from the IP address."""
+        self.count_limits: Callable[[], ConnectionLimits] = lambda: limits
+        """The limits on the number of connections that are in force now."""
         self.throttled: dict[InboundConnection, None] = {}
         """Throttled connections, longest wait first."""
         self.turn = 0
@@ -333,7 +335,7 @@ class Connections:
         """By secured listener: connections that failed the TLS handshake or the authentication."""
         self.log = RateLimitedLog(loop, _MAX_LINES)
         self._connections: set[InboundConnection] = set()
-        self._count = ConnectionCount(limits)
+        self._count = ConnectionCount()
 
     @property
     def connection_count(self) -> int:
@@ -347,7 +349,7 @@ class Connections:
 
     def admit(self, connection: InboundConnection) -> bool:
         """Register a new connection; returns False when a limit is reached."""
-        why = self._count.refusal(connection.host)
+        why = self._count.refusal(connection.host, self.count_limits())
         if why is not None:
             text = f"Refused the connection from {connection.peer}: {why}"
             self.log.log(logging.WARNING, f"Refused a connection: {why}", text)

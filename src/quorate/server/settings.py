@@ -79,7 +79,7 @@ def limits(config: NodeConfig) -> ConnectionLimits:
         max_request_bytes=config.socket_request_max_bytes,
         max_connections=config.max_connections,
         max_connections_per_ip=config.max_connections_per_ip,
-        max_connections_by_ip=_by_ip(config.max_connections_by_host),
+        max_connections_by_ip=addresses_of(config.max_connections_by_host),
         max_idle_ms=config.connections_max_idle_ms,
         backlog=backlog(config),
         max_descriptor_connections=max_connections_for(soft_limit()),
@@ -87,8 +87,11 @@ def limits(config: NodeConfig) -> ConnectionLimits:
     )
 
 
-def _by_ip(by_host: Mapping[str, int]) -> dict[str, int]:
-    """Resolve hosts: each IP address of a host gets the host's limit; later hosts override."""
+def addresses_of(by_host: Mapping[str, int]) -> dict[str, int]:
+    """Resolve hosts: each IP address of a host gets the host's limit; later hosts override.
+
+    Raises QuorateError for a host name that cannot be resolved.
+    """
     return {ip: most for host, most in by_host.items() for ip in _addresses(host)}
 
 
