@@ -124,9 +124,24 @@ def test_entries_that_were_added_before_an_error_are_listed(tool, node):
     ]
     code, out, err = tool(*ADD, "--allow-principal", "User:a", "--allow-principal", "User:b")
     assert (code, out.splitlines()[-1]) == (1, "Error while executing ACL command: no")
-    assert err == (
-        "Added: (pattern=ResourcePattern(resourceType=TOPIC, name=t, patternType=LITERAL), "
-        "entry=(principal=User:a, host=*, operation=READ, permissionType=ALLOW))\n"
+    entry = (
+        "(pattern=ResourcePattern(resourceType=TOPIC, name=t, patternType=LITERAL), "
+        "entry=(principal=User:{}, host=*, operation=READ, permissionType=ALLOW))"
+    )
+    one, two = entry.format("a"), entry.format("b")
+    assert err == f"Added: {one}\nNot added: {two}\n"
+    node.answers["CreateAclsRequest"] *= 2
+    code, out, _ = tool(
+        *ADD, "--allow-principal", "User:a", "--allow-principal", "User:b", "--json"
+    )
+    assert (code, json.loads(out)) == (
+        1,
+        {
+            "error": "no (INVALID_REQUEST)",
+            "answered": [{"item": one, "error": None}, {"item": two, "error": "no"}],
+            "unknown": [],
+            "notDone": [],
+        },
     )
     node.answers["DeleteAclsRequest"] = [
         DeleteAclsResponse(
@@ -142,7 +157,7 @@ def test_entries_that_were_added_before_an_error_are_listed(tool, node):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("--allow-principal", "alice"), "principalType:principalName but got alice"),
+        (("--allow-principal", "alice", "--json"), "principalType:principalName but got alice"),
         (("--allow-principal", "User:a", "--operation", "fly"), "Unknown operation 'fly'"),
         (("--allow-principal", "User:a", "--operation", "CreateTokens"), "TOPIC only supports"),
     ],

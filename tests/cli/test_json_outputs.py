@@ -129,8 +129,8 @@ def test_the_shell(quorate, folder, words, line):  # noqa: F811
 
 def test_a_principal_without_a_type_is_refused(quorate, node):
     where = ("--bootstrap-controller", node.address)
-    assert quorate("acls", *where, "--list", "--principal", "a") == (
-        1,
-        "",
-        "expected a string in format principalType:principalName but got a\n",
-    )
+    said = "Error while executing ACL command: expected a string in format "
+    said += "principalType:principalName but got a\n"
+    words = ("acls", *where, "--list", "--principal", "a")
+    assert quorate(*words) == (1, said, "")
+    assert quorate(*words, "--json") == (1, "", said)

@@ -93,15 +93,15 @@ _quorate_command() {
       valued='--feature -f' ;;
     "quorate topics")
       commands=''
-      flags='--json --list --create --delete --alter --describe --under-replicated-partitions --unavailable-partitions --under-min-isr-partitions --at-min-isr-partitions --topics-with-overrides --if-exists --if-not-exists --exclude-internal -h --help --version --json-schema'
+      flags='--json --version --list --create --delete --alter --describe --under-replicated-partitions --unavailable-partitions --under-min-isr-partitions --at-min-isr-partitions --topics-with-overrides --if-exists --if-not-exists --exclude-internal -h --help --version --json-schema'
       valued='--bootstrap-server --bootstrap-controller --bootstrap-controllers --command-config --timeout --topic --topic-id --config --delete-config --partitions --replication-factor --replica-assignment --partition-size-limit-per-response' ;;
     "quorate configs")
       commands=''
-      flags='--json --describe --alter --all --entity-default --client-defaults --user-defaults --broker-defaults --ip-defaults -h --help --version --json-schema'
+      flags='--json --version --describe --alter --all --entity-default --client-defaults --user-defaults --broker-defaults --ip-defaults -h --help --version --json-schema'
       valued='--bootstrap-server --bootstrap-controller --bootstrap-controllers --command-config --timeout --entity-type --entity-name --add-config --add-config-file --delete-config --topic --client --user --broker --broker-logger --ip --group --client-metrics' ;;
     "quorate acls")
       commands=''
-      flags='--json --list --add --remove --cluster --producer --consumer --idempotent --force -h --help --version --json-schema'
+      flags='--json --version --list --add --remove --cluster --producer --consumer --idempotent --force -h --help --version --json-schema'
       valued='--bootstrap-server --bootstrap-controller --bootstrap-controllers --command-config --timeout --topic --group --transactional-id --delegation-token --user-principal --resource-pattern-type --operation --allow-principal --deny-principal --allow-host --deny-host --principal' ;;
     "quorate cluster")
       commands='cluster-id unregister unregister-controller list-endpoints registrations problems events api-versions'
@@ -141,23 +141,23 @@ _quorate_command() {
       valued='--bootstrap-server -b --bootstrap-controller --bootstrap-controllers -C --command-config -c --config --timeout' ;;
     "quorate leader-election")
       commands=''
-      flags='--json --all-topic-partitions -h --help --version --json-schema'
+      flags='--json --version --all-topic-partitions -h --help --version --json-schema'
       valued='--bootstrap-server --bootstrap-controller --bootstrap-controllers --command-config --timeout --admin.config --election-type --topic --partition --path-to-json-file' ;;
     "quorate reassign-partitions")
       commands=''
-      flags='--json --generate --execute --verify --cancel --list --wait --disable-rack-aware --additional --preserve-throttles --disallow-replication-factor-change -h --help --version --json-schema'
+      flags='--json --version --generate --execute --verify --cancel --list --wait --disable-rack-aware --additional --preserve-throttles --disallow-replication-factor-change -h --help --version --json-schema'
       valued='--bootstrap-server --bootstrap-controller --bootstrap-controllers --command-config --reassignment-json-file --topics-to-move-json-file --topic --from-broker --broker-list --throttle --replica-alter-log-dirs-throttle --timeout' ;;
     "quorate log-dirs")
       commands=''
-      flags='--json --describe -h --help --version --json-schema'
+      flags='--json --version --describe -h --help --version --json-schema'
       valued='--bootstrap-server --bootstrap-controller --bootstrap-controllers --command-config --timeout --topic-list --broker-list' ;;
     "quorate delegation-tokens")
       commands=''
-      flags='--json --create --renew --expire --describe -h --help --version --json-schema'
+      flags='--json --version --create --renew --expire --describe -h --help --version --json-schema'
       valued='--bootstrap-server --bootstrap-controller --bootstrap-controllers --command-config --timeout --owner-principal --renewer-principal --max-life-time-period --renew-time-period --expiry-time-period --hmac' ;;
     "quorate dump-log")
       commands=''
-      flags='--offsets-decoder --transaction-log-decoder --cluster-metadata-decoder --remote-log-metadata-decoder --share-group-state-decoder --skip-record-metadata --print-data-log --deep-iteration --verify-index-only --index-sanity-check --json -h --help --version --json-schema'
+      flags='--offsets-decoder --transaction-log-decoder --cluster-metadata-decoder --remote-log-metadata-decoder --share-group-state-decoder --skip-record-metadata --print-data-log --deep-iteration --verify-index-only --index-sanity-check --json --version -h --help --version --json-schema'
       valued='--files --key-decoder-class --value-decoder-class --max-bytes --max-message-size' ;;
     "quorate metadata-shell")
       commands=''
