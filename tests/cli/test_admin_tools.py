@@ -287,6 +287,31 @@ def test_log_directories(quorate, node):
     assert (first["partitions"], first["totalBytes"], first["cordoned"]) == ([], 100, False)
 
 
+def test_a_broker_that_fails_is_named_beside_the_directories_of_the_others(quorate):
+    refused = DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    with FakeNode({}, BROKER) as one, FakeNode({}, BROKER) as two:
+        answers = ([DescribeLogDirsResponse(results=[LOG_DIR(log_dir="/a")])], [refused])
+        for each, answer in zip((one, two), answers, strict=True):
+            each.answers["DescribeClusterRequest"] = [cluster(one, two)]
+            each.answers["DescribeLogDirsRequest"] = answer
+        words = ("log-dirs", "--bootstrap-server", one.address, "--describe")
+        code, out, err = quorate(*words)
+        assert (code, err) == (
+            1,
+            "Broker 2: Cluster authorization failed. (CLUSTER_AUTHORIZATION_FAILED)\n",
+        )
+        assert "information from brokers 1\n" in out
+        [broker] = json.loads(out.splitlines()[2])["brokers"]
+        assert [each["logDir"] for each in broker["logDirs"]] == ["/a"]
+        code, out, _ = quorate(*words, "--json")
+        found = {each["broker"]: each for each in json.loads(out)["brokers"]}
+        assert (code, "error" in found[1], found[2]["logDirs"]) == (1, False, [])
+        assert "CLUSTER_AUTHORIZATION_FAILED" in found[2]["error"]
+        one.answers["DescribeLogDirsRequest"] = [refused]
+        code, out, err = quorate(*words)
+        assert (code, "CLUSTER_AUTHORIZATION_FAILED" in err, "{" in out) == (1, True, False)
+
+
 def test_log_directories_are_not_known_to_controllers(tool):
     code, _, err = tool("log-dirs", "--describe")
     assert (code, "answered by brokers only" in err) == (1, True)
