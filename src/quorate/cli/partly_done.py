@@ -29,7 +29,10 @@ def print_parts(error: QuorateError, text: Callable[[Any], str] = str) -> None:
     from quorate.client.admin.outcomes import PartlyDoneError
 
     if isinstance(error, PartlyDoneError):
-        answered = [(text(item), failed and failed.reason) for item, failed in error.answered]
+        answered = [
+            (text(item), None if failed is None else failed.reason)
+            for item, failed in error.answered
+        ]
         print_partly_done(error, answered, map(text, error.unknown), map(text, error.not_done))
 
 
