@@ -15,9 +15,23 @@ import click
 
 from quorate.cli.json_schemas import TOOLS_WITH_SCHEMA
 from quorate.cli.main import TOOLS
+from quorate.cli.tools.acl_entries import OPERATIONS
+from quorate.cli.tools.config_entities import TYPES
+from quorate.formats.versions import FEATURES
+from quorate.nemesis.plan import FAULT_KINDS
+from quorate.shell.commands import COMMANDS
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "src" / "quorate" / "cli" / "completion"
 _MADE: Final = "made by: python tools/write_completion.py"
+
+
+_CHECKED: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("quorate configs", "--entity-type"): TYPES,
+    ("quorate acls", "--operation"): tuple(OPERATIONS),
+    ("quorate features disable", "--feature"): tuple(FEATURES),
+    ("quorate sim nemesis", "--only"): ("help", *FAULT_KINDS),
+}
+"""Options whose fixed values the tool checks itself."""
 
 
 class Option(NamedTuple):
@@ -52,10 +66,16 @@ def tree() -> dict[str, Node]:
         module, _, attribute = tool.place.partition(":")
         nodes.update(_nodes(f"quorate {name}", getattr(import_module(module), attribute)))
         node = nodes[f"quorate {name}"]
-        own = [Option("--version", "Show the version.")]
+        own = []
+        if all(option.name != "--version" for option in node.options):
+            own.append(Option("--version", "Show the version."))
         if name in TOOLS_WITH_SCHEMA:
             own.append(Option("--json-schema", "Show the schema of the JSON."))
         nodes[f"quorate {name}"] = node._replace(options=(*node.options, *own))
+    shell = nodes["quorate metadata-shell"]
+    below = {name: each.help for name, each in COMMANDS.items() if not each.shell_only}
+    below["diff"] = "Show what differs between two points."
+    nodes["quorate metadata-shell"] = shell._replace(commands=below)
     return nodes
 
 
@@ -66,7 +86,7 @@ def _nodes(
     context = click.Context(command, parent=parent, **command.context_settings)
     below = command.commands if isinstance(command, click.Group) else {}
     options = tuple(
-        Option(name, _first_sentence(param.help or ""), _valued(param), _choices(param.type))
+        Option(name, _first_sentence(param.help or ""), _valued(param), _values(words, param))
         for param in command.get_params(context)
         if isinstance(param, click.Option) and not param.hidden
         for name in (*param.opts, *param.secondary_opts)
@@ -85,6 +105,11 @@ def _nodes(
 
 def _valued(option: click.Option) -> bool:
     return not (option.is_flag or option.count)
+
+
+def _values(words: str, option: click.Option) -> tuple[str, ...]:
+    """The fixed values of an option: those of its type, or those that the tool checks itself."""
+    return _choices(option.type) or _CHECKED.get((words, option.opts[0]), ())
 
 
 def _choices(kind: click.ParamType) -> tuple[str, ...]:
@@ -148,7 +173,7 @@ _quorate_choices() {{
 }}
 
 _quorate() {{
-  local place=quorate option= word i commands flags valued choices words
+  local place=quorate option= head= word i commands flags valued choices words
   local cur=${{COMP_WORDS[COMP_CWORD]}}
   _quorate_command quorate
   for ((i = 1; i < COMP_CWORD; i++)); do
@@ -166,6 +191,9 @@ _quorate() {{
     fi
   done
   [[ $cur == '=' ]] && cur=
+  if [[ -z $option && $cur == --*=* ]]; then
+    option=${{cur%%=*}} head=${{cur%%=*}}= cur=${{cur#*=}}  # where COMP_WORDBREAKS has no '='
+  fi
   if [[ -n $option ]]; then
     _quorate_choices "$place" "$option"
     words=$choices
@@ -174,7 +202,7 @@ _quorate() {{
   else
     words=$commands
   fi
-  COMPREPLY=($(compgen -W "$words" -- "$cur"))
+  COMPREPLY=($(compgen -P "$head" -W "$words" -- "$cur"))
 }}
 
 # Without a word of ours, bash offers the names of files.

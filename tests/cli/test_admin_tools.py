@@ -124,9 +124,24 @@ def test_entries_that_were_added_before_an_error_are_listed(tool, node):
     ]
     code, out, err = tool(*ADD, "--allow-principal", "User:a", "--allow-principal", "User:b")
     assert (code, out.splitlines()[-1]) == (1, "Error while executing ACL command: no")
-    assert err == (
-        "Added: (pattern=ResourcePattern(resourceType=TOPIC, name=t, patternType=LITERAL), "
-        "entry=(principal=User:a, host=*, operation=READ, permissionType=ALLOW))\n"
+    entry = (
+        "(pattern=ResourcePattern(resourceType=TOPIC, name=t, patternType=LITERAL), "
+        "entry=(principal=User:{}, host=*, operation=READ, permissionType=ALLOW))"
+    )
+    one, two = entry.format("a"), entry.format("b")
+    assert err == f"Added: {one}\nNot added: {two}\n"
+    node.answers["CreateAclsRequest"] *= 2
+    code, out, _ = tool(
+        *ADD, "--allow-principal", "User:a", "--allow-principal", "User:b", "--json"
+    )
+    assert (code, json.loads(out)) == (
+        1,
+        {
+            "error": "no (INVALID_REQUEST)",
+            "answered": [{"item": one, "error": None}, {"item": two, "error": "no"}],
+            "unknown": [],
+            "notDone": [],
+        },
     )
     node.answers["DeleteAclsRequest"] = [
         DeleteAclsResponse(
@@ -142,7 +157,7 @@ def test_entries_that_were_added_before_an_error_are_listed(tool, node):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("--allow-principal", "alice"), "principalType:principalName but got alice"),
+        (("--allow-principal", "alice", "--json"), "principalType:principalName but got alice"),
         (("--allow-principal", "User:a", "--operation", "fly"), "Unknown operation 'fly'"),
         (("--allow-principal", "User:a", "--operation", "CreateTokens"), "TOPIC only supports"),
     ],
@@ -270,6 +285,31 @@ def test_log_directories(quorate, node):
     document = json.loads(quorate(*words, "--json", "--topic-list", "x").out)
     first = document["brokers"][0]["logDirs"][0]
     assert (first["partitions"], first["totalBytes"], first["cordoned"]) == ([], 100, False)
+
+
+def test_a_broker_that_fails_is_named_beside_the_directories_of_the_others(quorate):
+    refused = DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    with FakeNode({}, BROKER) as one, FakeNode({}, BROKER) as two:
+        answers = ([DescribeLogDirsResponse(results=[LOG_DIR(log_dir="/a")])], [refused])
+        for each, answer in zip((one, two), answers, strict=True):
+            each.answers["DescribeClusterRequest"] = [cluster(one, two)]
+            each.answers["DescribeLogDirsRequest"] = answer
+        words = ("log-dirs", "--bootstrap-server", one.address, "--describe")
+        code, out, err = quorate(*words)
+        assert (code, err) == (
+            1,
+            "Broker 2: Cluster authorization failed. (CLUSTER_AUTHORIZATION_FAILED)\n",
+        )
+        assert "information from brokers 1\n" in out
+        [broker] = json.loads(out.splitlines()[2])["brokers"]
+        assert [each["logDir"] for each in broker["logDirs"]] == ["/a"]
+        code, out, _ = quorate(*words, "--json")
+        found = {each["broker"]: each for each in json.loads(out)["brokers"]}
+        assert (code, "error" in found[1], found[2]["logDirs"]) == (1, False, [])
+        assert "CLUSTER_AUTHORIZATION_FAILED" in found[2]["error"]
+        one.answers["DescribeLogDirsRequest"] = [refused]
+        code, out, err = quorate(*words)
+        assert (code, "CLUSTER_AUTHORIZATION_FAILED" in err, "{" in out) == (1, True, False)
 
 
 def test_log_directories_are_not_known_to_controllers(tool):

@@ -40,6 +40,24 @@ def test_control_characters_in_a_cell_are_escaped(text, shown):
 
 
 @pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("a b c", ["a b c"]),
+        ("0123456789 a", ["0123456789", "  a"]),
+        ("a: 1\tb: 23456789\tc:\n", ["a: 1", "  b:", "    234567", "    89", "  c:"]),
+        ("\ta: 1\tb: 2345", ["  a: 1", "    b:", "      2345"]),
+        ("    see: 4567 9", ["  see:", "    4567 9"]),
+        ("", [""]),
+    ],
+)
+def test_a_line_too_long_for_a_terminal_goes_on_in_the_next(monkeypatch, line, shown):
+    monkeypatch.setattr(columns, "terminal_width", lambda: 10)
+    assert columns.fold([line, line]) == shown * 2
+    monkeypatch.setattr(columns, "terminal_width", lambda: None)
+    assert columns.fold([line]) == [line]
+
+
+@pytest.mark.parametrize(
     ("width", "rows", "shown"),
     [
         (12, [["a", "b"]], ["name  second", "----  ------", "a     b"]),

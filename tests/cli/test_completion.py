@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ROOT / "src" / "quorate" / "cli" / "completion"
 BASH = shutil.which("bash") or "bash is missing"
+ELECTIONS = ("preferred", "unclean")
 MADE = """
 import json, runpy
 print(json.dumps(runpy.run_path('tools/write_completion.py')['completions']()))
@@ -76,6 +77,17 @@ def completed(*words: str) -> list[str]:
         ("quorate storage format --config |", []),
         ("quorate nothing-of-the-kind --x|", []),
         ("quorate completion z|", ["zsh"]),
+        ("quorate configs --entity-type br|", ["brokers", "broker-loggers"]),
+        ("quorate configs --entity-type = ip|", ["ips"]),
+        ("quorate configs --entity-type=ip|", ["--entity-type=ips"]),
+        ("quorate configs --entity-type=ips --entity-type cli|", ["clients", "client-metrics"]),
+        ("quorate acls --operation Des|", ["Describe", "DescribeConfigs", "DescribeTokens"]),
+        ("quorate acls --resource-pattern-type = pre|", ["prefixed"]),
+        ("quorate leader-election --election-type = |", ["preferred", "unclean"]),
+        ("quorate leader-election --election-type=|", [f"--election-type={e}" for e in ELECTIONS]),
+        ("quorate features disable --feature share|", ["share.version"]),
+        ("quorate metadata-shell -s file.checkpoint t|", ["tree"]),
+        ("quorate topics --ver|", ["--version"]),
     ],
 )
 def test_bash_completes(line, offered):

@@ -7,11 +7,17 @@ import pytest
 from client.fake_node import FakeNode
 from client.test_admin import cluster
 from client.test_admin_calls import page
+from client.test_admin_parts import CALLS, PARTITIONS
 from quorate.base.errors import ErrorCode
 from quorate.wire.messages import (
     AddRaftVoterResponse,
+    AlterPartitionReassignmentsResponse,
     CreateTopicsResponse,
     DescribeTopicPartitionsResponse,
+    ElectLeadersResponse,
+    FetchResponse,
+    IncrementalAlterConfigsResponse,
+    ListPartitionReassignmentsResponse,
     RemoveRaftVoterResponse,
     UnregisterControllerResponse,
     UpdateFeaturesResponse,
@@ -85,6 +91,59 @@ def test_voters(ask, node, dry, tmp_path):
     assert ask("metadata-quorum", *words) == (0, key | added, "")
 
 
+def test_a_call_in_several_requests_that_fails_in_the_middle(ask, node, tmp_path):
+    """The first request is answered; the second is refused."""
+    requests = []
+
+    def answer(request):
+        requests.append(request)
+        if len(requests) > 1:
+            return ElectLeadersResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return CALLS["elect_leaders"][1](request)
+
+    node.answers["ElectLeadersRequest"] = answer
+    more = [{"topic": each.topic, "partition": n} for n in (0, 1) for each in PARTITIONS]
+    (file := tmp_path / "plan.json").write_text(json.dumps({"partitions": more}))
+    words = ("--election-type", "preferred", "--path-to-json-file", file)
+    code, found, err = ask("leader-election", *words)
+    assert (code, found["unknown"]) == (1, [])
+    assert "CLUSTER_AUTHORIZATION_FAILED" in found["error"] and found["error"] in err
+    answered = [each["item"] for each in found["answered"] if each["error"] is None]
+    assert answered == [str(each) for each in PARTITIONS[: len(answered)]]
+    assert len(answered) + len(found["notDone"]) == len(more)
+
+
+def test_a_reassignment_that_fails_in_the_middle(ask, node, tmp_path):
+    """The throttle is set, and the reassignment refused."""
+    topic = page("t", 0)
+    node.answers |= {
+        "ListPartitionReassignmentsRequest": [ListPartitionReassignmentsResponse()],
+        "DescribeTopicPartitionsRequest": [topic],
+        "FetchRequest": [FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)],
+        "IncrementalAlterConfigsRequest": lambda request: IncrementalAlterConfigsResponse(
+            responses=[
+                IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+                    resource_type=each.resource_type, resource_name=each.resource_name
+                )
+                for each in request.resources
+            ]
+        ),
+        "AlterPartitionReassignmentsRequest": [
+            AlterPartitionReassignmentsResponse(
+                error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, error_message="no"
+            )
+        ],
+    }
+    plan = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [2]}]}
+    (file := tmp_path / "plan.json").write_text(json.dumps(plan))
+    words = ("--execute", "--reassignment-json-file", file, "--throttle", "1000")
+    code, found, err = ask("reassign-partitions", *words)
+    assert (code, found["error"], found["unknown"]) == (1, "no (CLUSTER_AUTHORIZATION_FAILED)", [])
+    assert found["notDone"] == ["reassignment of t-0"]
+    assert "throttle of topic t" in [each["item"] for each in found["answered"]]
+    assert "Not done: reassignment of t-0" in err
+
+
 @pytest.mark.parametrize("verb", ["upgrade", "downgrade", "disable"])
 def test_features(ask, node, verb):
     node.versions[57] = (0, 1)  # the last version with a result for each feature
@@ -129,8 +188,8 @@ def test_the_shell(quorate, folder, words, line):  # noqa: F811
 
 def test_a_principal_without_a_type_is_refused(quorate, node):
     where = ("--bootstrap-controller", node.address)
-    assert quorate("acls", *where, "--list", "--principal", "a") == (
-        1,
-        "",
-        "expected a string in format principalType:principalName but got a\n",
-    )
+    said = "Error while executing ACL command: expected a string in format "
+    said += "principalType:principalName but got a\n"
+    words = ("acls", *where, "--list", "--principal", "a")
+    assert quorate(*words) == (1, said, "")
+    assert quorate(*words, "--json") == (1, "", said)

@@ -48,10 +48,29 @@ def test_version(quorate):
     assert quorate("--version").out == f"quorate {__version__}\n"
 
 
-@pytest.mark.parametrize("name", main.TOOLS)
+WITH_VERSION = {
+    "topics": ("--list", "--describe"),
+    "configs": ("--describe", "--alter"),
+    "acls": ("--list", "--add"),
+    "leader-election": ("--topic", "t"),
+    "reassign-partitions": ("--verify",),
+    "log-dirs": ("--bootstrap-server", "localhost:1"),
+    "delegation-tokens": ("--create",),
+    "dump-log": ("--files", "none.log"),
+}
+"""Tools whose scripts have --version, and other options beside it."""
+
+
+@pytest.mark.parametrize("name", [each for each in main.TOOLS if each not in WITH_VERSION])
 def test_version_of_a_tool(quorate, name):
-    """As kafka-dump-log and kafka-server-start have it."""
     assert quorate(name, "--version") == (0, f"quorate {__version__}\n", "")
+
+
+@pytest.mark.parametrize("name", WITH_VERSION)
+def test_version_of_a_tool_of_kafka(quorate, name):
+    """The release alone, whatever stands beside the option (`printVersionAndExit`)."""
+    for words in ((), WITH_VERSION[name]):
+        assert quorate(name, *words, "--version") == (0, "4.3.1\n", "")
 
 
 def test_an_unknown_tool_gets_a_suggestion(quorate):

@@ -54,6 +54,17 @@ def test_every_command_of_every_tool_takes_the_forms_of_kafkas_tools():
     assert plain == []
 
 
+def test_every_number_of_an_option_has_a_range():
+    """A number that no field of a request can hold is refused by the option's name."""
+    open_ended = [
+        (name, param.name)
+        for name, command in commands()
+        for param in command.params
+        if type(param.type) in (type(click.INT), type(click.FLOAT))
+    ]
+    assert open_ended == []
+
+
 PLAIN = (click.Command.parse_args, click.Group.parse_args)
 
 

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from cli.test_admin_tools import acl
 from cli.test_metadata_quorum import USUAL
+from cli.test_topics import broker
 from client.fake_node import FakeNode
 from client.test_admin import BROKER
 from formats.filled_records import data_batch
@@ -23,11 +25,14 @@ from quorate.base.ids import Address
 from quorate.cli import columns, main
 from quorate.cli.quickstart import live_view
 from quorate.wire.messages import (
+    DescribeAclsResponse,
+    DescribeClientQuotasResponse,
     DescribeClusterResponse,
     DescribeDelegationTokenResponse,
     FetchResponse,
 )
 
+__all__ = ["broker"]
 WIDTH = 40
 TOKEN = DescribeDelegationTokenResponse.DescribedDelegationToken
 NODE = DescribeClusterResponse.DescribeClusterBroker
@@ -84,6 +89,44 @@ def test_a_table_fits_a_terminal_of_40_columns(quorate, node, tmp_path, monkeypa
     joined = out.replace("\n  ", "")
     rules = {word for word in wide.out.split() if not word.strip("-")}
     assert [word for word in wide.out.split() if word not in joined and word not in rules] == []
+
+
+FOLDED: dict[str, tuple[str, ...]] = {
+    "topics": ("--describe",),
+    "topics, states": ("--describe", "--under-replicated-partitions"),
+    "configs": ("--describe", "--topic", "orders", "--all"),
+    "configs, quotas": ("--describe", "--entity-type", "users", "--entity-type", "clients"),
+    "acls": ("--list",),
+    "acls, of a principal": ("--list", "--principal", "User:a"),
+    "reassign-partitions": ("--list",),
+    "metadata-quorum": ("describe", "--status"),
+    "cluster": ("api-versions",),
+}
+"""Texts of Kafka's tools; a narrow terminal gets their fields in lines of their own."""
+
+
+@pytest.mark.parametrize("text", FOLDED)
+def test_the_fields_of_kafkas_texts_fit_too(quorate, broker, monkeypatch, text):
+    quotas = DescribeClientQuotasResponse.EntryData
+    who = quotas.EntityData(entity_type="user", entity_name="a-user-with-a-long-name")
+    rate = quotas.ValueData(key="producer_byte_rate", value=1048576.0)
+    broker.answers |= {
+        "DescribeAclsRequest": [DescribeAclsResponse(resources=[acl(), acl(host="10.0.0.1")])],
+        "DescribeQuorumRequest": [USUAL],
+        "DescribeClientQuotasRequest": [
+            DescribeClientQuotasResponse(entries=[quotas(entity=[who], values=[rate])])
+        ],
+    }
+    name, where = text.partition(",")[0], ("--bootstrap-server", broker.address)
+    words = (*FOLDED[text], *where) if name == "cluster" else (*where, *FOLDED[text])
+    wide = quorate(name, *words)
+    narrow(monkeypatch)
+    code, out, err = quorate(name, *words)
+    assert (code, err) == (0, "") == (wide.code, wide.err)
+    assert max(map(len, wide.out.splitlines())) > WIDTH >= max(map(len, out.splitlines()))
+    assert re.sub(r"\s", "", out) == re.sub(r"\s", "", wide.out)
+    narrow(monkeypatch, 2000)
+    assert quorate(name, *words).out == wide.out
 
 
 def test_a_wide_terminal_and_a_pipe_have_the_same_table(quorate, node, monkeypatch):

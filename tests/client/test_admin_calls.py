@@ -41,8 +41,14 @@ from quorate.client.admin.quotas import ANY_NAME
 from quorate.client.admin.reassignments import PartitionName
 from quorate.client.admin.routing import Router
 from quorate.client.admin.security import ScramMechanism, ScramUpsertion
-from quorate.client.admin.topics import CreatedTopic, TopicCreation, TopicDescription
+from quorate.client.admin.topics import (
+    CreatedTopic,
+    NewPartitions,
+    TopicCreation,
+    TopicDescription,
+)
 from quorate.client.config import BootstrapError
+from quorate.client.connection import InvalidValueError
 from quorate.wire.messages import (
     AlterReplicaLogDirsResponse,
     AlterUserScramCredentialsResponse,
@@ -57,6 +63,7 @@ from quorate.wire.messages import (
     MetadataResponse,
 )
 
+BIG = 3_000_000_000
 KEY = Uuid(bytes(16))
 TOPIC = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 RESULT = DescribeConfigsResponse.DescribeConfigsResult
@@ -357,6 +364,44 @@ def test_log_directories_are_asked_of_each_broker():
     }
 
 
+def test_a_broker_that_fails_does_not_hide_the_directories_of_the_others():
+    path = DescribeLogDirsResponse.DescribeLogDirsResult
+    refused = DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    with FakeNode({}, BROKER) as one, FakeNode({}, BROKER) as two:
+        for node in (one, two):
+            node.answers["DescribeClusterRequest"] = [brokers(one, two)]
+        found = DescribeLogDirsResponse(results=[path(log_dir="/one")])
+        one.answers["DescribeLogDirsRequest"] = [found]
+        two.answers["DescribeLogDirsRequest"] = [refused]
+        with open_admin(one, controllers=False) as admin:
+            dirs = admin.describe_log_dirs([1, 2])
+    assert [each.path for each in dirs[1]] == ["/one"]
+    assert dirs[2].code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+# -- values --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda a: a.create_topics([TopicCreation("t", BIG)]), "num_partitions is 3000000000"),
+        (lambda a: a.create_topics([TopicCreation("t", 1, 70000)]), "int16 goes from -32768 to"),
+        (
+            lambda a: a.create_partitions({"t": NewPartitions(BIG)}),
+            "an int32 goes from -2147483648",
+        ),
+        (lambda a: a.describe_topics(["t"], BIG), "response_partition_limit is 3000000000"),
+        (lambda a: a.renew_delegation_token(b"x", 1 << 70), "an int64 goes from"),
+        (lambda a: a.unregister_broker(BIG), "broker_id is 3000000000"),
+    ],
+)
+def test_a_number_beyond_its_field_is_refused_by_name_before_it_is_sent(call, said):
+    with FakeNode({}) as node, open_admin(node) as admin:
+        node.answers["DescribeClusterRequest"] = [cluster(node)]
+        with pytest.raises(InvalidValueError, match=said):
+            call(admin)
+        assert admin.describe_cluster().cluster_id  # the connection is still of use
+
+
 # -- kinds of endpoints (KIP-919) ----------------------------------------------------------------
 def test_a_controller_is_refused_where_a_broker_is_expected():
     with FakeNode({}) as controller, open_admin(controller, controllers=False) as admin:
@@ -447,7 +492,7 @@ def test_both_clients_have_the_same_calls():
 def test_type_checkers_see_the_calls_that_there_are():
     """Admin finds its calls by name; for type checkers it lists them."""
     tree = ast.parse(Path(client.__file__).read_text())
-    [cls] = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    [cls] = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Admin"]
     [block] = [node for node in cls.body if isinstance(node, ast.If)]
     listed = {ast.unparse(node.targets[0]) for node in block.body if isinstance(node, ast.Assign)}
     calls = {name for name in dir(AsyncAdmin) if not name.startswith("_")}

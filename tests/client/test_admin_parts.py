@@ -225,6 +225,7 @@ def test_a_lost_response_in_the_middle_says_what_is_done_and_what_is_not():
     assert f"Of {2 * COUNT} items {done} were answered before" in str(error)
     assert f"{len(error.unknown)} may have been changed: {error.unknown[0]}, " in str(error)
     assert f"{len(error.not_done)} were not changed: {error.not_done[0]}, " in str(error)
+    assert [item for item, failed in error.answered if failed is None] == PARTITIONS[:done]
 
 
 def test_a_refusal_in_the_middle_leaves_nothing_uncertain():

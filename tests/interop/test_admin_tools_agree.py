@@ -84,19 +84,36 @@ def in_order(text, separator):
     return separator.join(sorted(text.split(separator)))
 
 
+LOGGED = re.compile(
+    r"(WARN|ERROR|INFO) .*| \([\w.$]+\)|\tat .*|\t\.\.\. \d+ more|(\tSuppressed|Caused by): .*"
+)
+"""Lines of Kafka's loggers, and of stack traces."""
+
+
+def messages(err):
+    """What a tool says on stderr: without logs, Java's stack traces and classes, and the usage."""
+    err = re.sub(r"\AUsage: .*?\nError: ", "", err, flags=re.S)  # ours
+    err = re.sub(r"^(Option +Description|usage: ).*", "", err, flags=re.S | re.M)
+    lines = [line for line in err.splitlines() if line and not LOGGED.fullmatch(line)]
+    # A stack trace begins with the message, which was printed before.
+    texts = [re.sub(r"^(?:[a-z]\w*\.)+\w+(?:Exception|Error): ", "", line) for line in lines]
+    return list(dict.fromkeys(texts))
+
+
 def agree(both, tool, *words, code=0, **options):
     theirs, ours = both(tool, *words, **options)
     assert theirs[0] == code, theirs
     assert ours[:2] == theirs[:2], (ours, theirs)
+    assert messages(ours[2]) == messages(theirs[2]), (ours[2], theirs[2])
     return theirs[1]
 
 
 def refused(both, tool, *words):
-    """Both end with 1, and the first line of Kafka's error is in ours, without its Java class."""
+    """Both end with 1, say nothing on stdout, and the first line of Kafka's error is in ours."""
     theirs, ours = both(tool, *words)
     assert (theirs[0], ours[0]) == (1, 1), (theirs, ours)
-    said = next(line for line in theirs[2].splitlines() if line and " [AdminClient " not in line)
-    assert re.sub(r"^[\w.]+Exception: ", "", said) in ours[2], (theirs[2], ours[2])
+    assert ours[1] == theirs[1], (ours[1], theirs[1])
+    assert messages(theirs[2])[0] in "\n".join(messages(ours[2])), (theirs[2], ours[2])
     assert "Traceback" not in ours[2]
 
 
@@ -126,6 +143,40 @@ def test_topics(both, quorum):
     agree(both, "topics", "--delete", "--topic", "{t}-b", code=1)
     agree(both, "topics", "--delete", "--topic", "{t}-b", "--if-exists")
     assert agree(both, "topics", "--list", "--topic", "{t}.*") == "{t}.a\n"
+
+
+@pytest.mark.parametrize("tool", sorted(MAIN.keys() - {"cluster"}))
+def test_versions(tool):
+    """Whatever else is on the command line."""
+    for words in ((), ("--bootstrap-server", "localhost:1")):
+        ran = [java_tool(MAIN[tool], *words, "--version")]
+        ran.append(run_tool([*QUORATE, tool, *words, "--version"]))
+        theirs, ours = ((each.returncode, each.stdout, each.stderr) for each in ran)
+        assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    ("tool", "words"),
+    [
+        ("topics", ("--list",)),
+        ("acls", ("--list",)),
+        ("configs", ("--describe", "--topic", "a")),
+        ("leader-election", ("--election-type", "preferred", "--all-topic-partitions")),
+        ("reassign-partitions", ("--list",)),
+        ("log-dirs", ("--describe",)),
+    ],
+)
+def test_nobody_answers(tool, words, tmp_path):
+    """The texts differ, as ours say who was asked; the streams are the same."""
+    (file := tmp_path / "client.properties").write_text(
+        "default.api.timeout.ms=300\nrequest.timeout.ms=300\n"
+    )
+    line = ("--bootstrap-server", "localhost:1", "--command-config", str(file), *words)
+    theirs = java_tool(MAIN[tool], *line)
+    ours = run_tool([*QUORATE, tool, *line])
+    assert (theirs.returncode, ours.returncode) == (1, 1), (theirs, ours)
+    assert bool(ours.stdout) == bool(theirs.stdout), (ours, theirs)
+    assert bool(ours.stderr) == bool(messages(theirs.stderr)), (ours, theirs)
 
 
 @pytest.mark.parametrize(
@@ -268,6 +319,7 @@ def acls(both, *words, code=0, **options):
     # Java keeps resources and entries in hash sets.
     lines = [sorted(map(str.strip, text.splitlines())) for text in (ours[1], theirs[1])]
     assert lines[0] == lines[1]
+    assert messages(ours[2]) == messages(theirs[2])
     return ours[1]
 
 
@@ -360,6 +412,7 @@ def test_log_dirs(both):
     shown = [text.splitlines() for _, text, _ in (theirs, ours)]
     assert shown[0][:2] == shown[1][:2]
     assert json.loads(shown[0][2]) == json.loads(shown[1][2])
+    assert messages(theirs[2]) == messages(ours[2])
     refused(both, "log-dirs", "--describe", "--broker-list", "98,99")
     refused(both, "log-dirs")
 
@@ -376,6 +429,7 @@ def test_delegation_tokens(both, tmp_path):
     ):
         theirs, ours = both("delegation-tokens", *config, *words)
         assert theirs[:2] == ours[:2]
+        assert messages(theirs[2])[0] in ours[2]
     for wrong in (["--create"], ["--create", "--renew"], ["--renew", "--hmac", "AAAA"]):
         refused(both, "delegation-tokens", *config, *wrong)
     refused(both, "delegation-tokens", "--describe")
@@ -395,6 +449,7 @@ def reassign(both, tmp_path):
             line += [f"--{option}-json-file", str(tmp_path / "{t}.json")]
         theirs, ours = both("reassign-partitions", *line)
         assert (theirs[0], ours[0]) == (code, code), (theirs, ours)
+        assert messages(ours[2]) == messages(theirs[2]), (theirs[2], ours[2])
         return [result[1] for result in (theirs, ours)]
 
     return reassign

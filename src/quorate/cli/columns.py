@@ -51,6 +51,43 @@ def fit(lines: Sequence[str], names: Sequence[str], rows: Iterable[Iterable[Any]
     return [part for line in text or shown for part in _wrapped(line, width)]
 
 
+def fold(lines: Iterable[str]) -> list[str]:
+    """The lines of a text, each of which goes on in the next line where it is too long for the terminal.
+
+    Each field before a tab has a line of its own then. No text is left out. What a pipe or a file gets
+    does not depend on a width.
+    """
+    width = terminal_width()
+    if width is None:
+        return list(lines)
+    return [part for line in lines for part in _folded(line, width)]
+
+
+def _folded(line: str, width: int) -> Iterator[str]:
+    if len(line.expandtabs().rstrip()) <= width:
+        yield line
+        return
+    text = line.strip()
+    indent = _INDENT if line[:1].isspace() else ""
+    for number, field in enumerate(filter(None, text.split("\t"))):
+        yield from _filled(field, width, indent if number == 0 else indent + _INDENT)
+
+
+def _filled(text: str, width: int, indent: str) -> Iterator[str]:
+    """The words of a text in lines of at most `width`; all but the first are indented further."""
+    line = indent
+    more = indent + _INDENT
+    for word in text.split():
+        if line.strip() and len(line) + 1 + len(word) > width:
+            yield line
+            line = more
+        line += (" " if line.strip() else "") + word
+        while len(line) > width:
+            yield line[:width]
+            line = more + line[width:]
+    yield line
+
+
 def terminal_width() -> int | None:
     """The columns of the terminal on stdout, or of $COLUMNS where there is one; None for a pipe."""
     if not sys.stdout.isatty():

@@ -19,6 +19,7 @@ from quorate.cli.options import (
     json_option,
     open_admin,
     timeout_option,
+    version_option,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def flat_command(
     """A command with the options of a connection, `--json` and (`timeout`) `--timeout`."""
 
     def add(function: Any) -> Any:
-        function = json_option(function)
+        function = json_option(version_option(function))
         if timeout:
             function = timeout_option(function)
         function = connection_options(config_help)(function)
@@ -96,6 +97,12 @@ def open_tool(options: Mapping[str, Any], missing: str = NO_LIST) -> Admin:
     if servers is None and controllers is None and options["command_config"] is None:
         raise FlatToolError(missing)
     return open_admin(options)[0]
+
+
+def reason_of(error: QuorateError) -> str:
+    """The text of an error; of one that the cluster answered, without the name of its code."""
+    reason = getattr(error, "reason", None)
+    return reason if isinstance(reason, str) else str(error)
 
 
 def print_json(value: Any) -> None:

@@ -73,6 +73,15 @@ _PLAN: Final = object_of(
 _MOVING: Final = list_of(object_of(**_PARTITION))
 _REPLICA: Final = object_of(id=NUMBER, directoryId=TEXT)
 _VOTER: Final = with_optional(_REPLICA, endpoints=list_of(TEXT))
+_PARTLY_DONE: Final = {
+    "partly-done": object_of(
+        error=TEXT,
+        answered=list_of(object_of(item=TEXT, error=MAYBE_TEXT)),
+        unknown=list_of(TEXT),
+        notDone=list_of(TEXT),
+    )
+}
+"""Of a command that failed in the middle: `unknown` are items that may have been changed."""
 _VERIFIED: Final = object_of(
     partitions=list_of(
         object_of(**_PARTITION, currentReplicas=_IDS, targetReplicas=_IDS, done=FLAG)
@@ -132,6 +141,7 @@ _COMMANDS: Final[Mapping[str, Mapping[str, Schema]]] = {
         "create-existing": object_of(topic=TEXT, created=FLAG),
         "alter": _OUTCOMES,
         "delete": _OUTCOMES,
+        **_PARTLY_DONE,
     },
     "configs": {
         "describe": list_of(
@@ -172,6 +182,7 @@ _COMMANDS: Final[Mapping[str, Mapping[str, Schema]]] = {
         "list": list_of(_ACL),
         "add": object_of(added=list_of(_ACL)),
         "remove": object_of(removed=list_of(_ACL)),
+        **_PARTLY_DONE,
     },
     "cluster": {
         "cluster-id": object_of(clusterId=TEXT),
@@ -212,7 +223,8 @@ _COMMANDS: Final[Mapping[str, Mapping[str, Schema]]] = {
             object_of(
                 **_PARTITION, result=one_of("elected", "not needed", "failed"), error=MAYBE_TEXT
             )
-        )
+        ),
+        **_PARTLY_DONE,
     },
     "reassign-partitions": {
         "generate": object_of(current=_PLAN, proposed=_PLAN),
@@ -228,27 +240,31 @@ _COMMANDS: Final[Mapping[str, Mapping[str, Schema]]] = {
         "list": list_of(
             object_of(**_PARTITION, replicas=_IDS, addingReplicas=_IDS, removingReplicas=_IDS)
         ),
+        **_PARTLY_DONE,
     },
     "log-dirs": {
         "describe": object_of(
             version=NUMBER,
             brokers=list_of(
-                object_of(
-                    broker=NUMBER,
-                    logDirs=list_of(
-                        object_of(
-                            logDir=TEXT,
-                            error=MAYBE_TEXT,
-                            totalBytes=NUMBER,
-                            usableBytes=NUMBER,
-                            cordoned=FLAG,
-                            partitions=list_of(
-                                object_of(
-                                    partition=TEXT, size=NUMBER, offsetLag=NUMBER, isFuture=FLAG
-                                )
-                            ),
-                        )
+                with_optional(
+                    object_of(
+                        broker=NUMBER,
+                        logDirs=list_of(
+                            object_of(
+                                logDir=TEXT,
+                                error=MAYBE_TEXT,
+                                totalBytes=NUMBER,
+                                usableBytes=NUMBER,
+                                cordoned=FLAG,
+                                partitions=list_of(
+                                    object_of(
+                                        partition=TEXT, size=NUMBER, offsetLag=NUMBER, isFuture=FLAG
+                                    )
+                                ),
+                            )
+                        ),
                     ),
+                    error=TEXT,
                 )
             ),
         )

@@ -108,12 +108,21 @@ TOOLS: Final[Mapping[str, ToolEntry]] = {
     ),
 }
 
+_KAFKAS_VERSION: Final = frozenset(
+    {
+        *("topics", "configs", "acls", "leader-election", "reassign-partitions", "log-dirs"),
+        *("delegation-tokens", "dump-log"),
+    }
+)
+"""Tools whose scripts have an option --version (`CommandDefaultOptions`): they answer it as Kafka's."""
+_OWN_VERSION: Final = TOOLS.keys() - _KAFKAS_VERSION
+
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line, without the program's name; returns the exit code."""
     name, rest = (arguments[0], list(arguments[1:])) if arguments else ("--help", [])
     try:
-        if name == "--version" or (name in TOOLS and rest == ["--version"]):
+        if name == "--version" or (name in _OWN_VERSION and rest == ["--version"]):
             from quorate import __version__
 
             print(f"quorate {__version__}")
@@ -123,7 +132,9 @@ def run(arguments: Sequence[str]) -> int:
         elif name in TOOLS:
             code = _run_tool(name, rest)
         elif name in ("-h", "--help"):
-            print(_help())
+            from quorate.cli.columns import fold
+
+            print("\n".join(fold(_help().split("\n"))))
             code = 0 if arguments else USAGE
         else:
             return _unknown(name)
@@ -188,7 +199,7 @@ Tools:
 
 Options:
   -h, --help     Show this message and exit.
-  --version      Show the version and exit; also as an option of every tool.
+  --version      Show the version and exit; also as the only option of a tool.
   --json-schema  As the only option of a tool: show the schema of its JSON.
 
 Examples:

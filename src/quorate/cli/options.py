@@ -29,6 +29,9 @@ class NumberRange(click.FloatRange):
 
 MAX_SECONDS: Final = 1_000_000
 """Longest time of an option: sockets take no timeout beyond some years."""
+KAFKA_RELEASE: Final = "4.3.1"
+"""Whose tools these are: flags, texts, exit codes."""
+INT64: Final = click.IntRange(-(1 << 63), (1 << 63) - 1)
 INT32: Final = click.IntRange(-(1 << 31), (1 << 31) - 1)
 
 
@@ -127,6 +130,24 @@ def json_option(command: Any) -> Any:
     """Add the option `--json` as parameter `as_json`."""
     text = "Print JSON; errors stay text on stderr."
     return click.option("--json", "as_json", is_flag=True, help=text)(command)
+
+
+def version_option(command: Any) -> Any:
+    """Add `--version` of Kafka's scripts: the release alone, whatever else is on the command line."""
+
+    def show(ctx: click.Context, param: click.Parameter, given: bool) -> None:
+        if given:
+            click.echo(KAFKA_RELEASE)
+            ctx.exit()
+
+    return click.option(
+        "--version",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help="Show the release of Kafka whose tool this is, and exit.",
+    )(command)
 
 
 def timeout_option(command: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, cast
 from quorate import __version__
 from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import Address
-from quorate.wire.errors import WireError
+from quorate.wire.errors import EncodeError, UnsupportedFieldError, WireError
 from quorate.wire.frame import FrameReader
 from quorate.wire.header import decode_response, encode_request
 from quorate.wire.messages.cluster import ApiVersionsRequest, ApiVersionsResponse
@@ -70,6 +70,10 @@ class ResponseTimeoutError(NoResponseError, SilentNodeError):
 
 class UnsupportedVersionError(ClientError):
     """The node does not support the request, or no version that has all needed fields."""
+
+
+class InvalidValueError(ClientError):
+    """A value is not in the range of its field; nothing was sent."""
 
 
 class LoginError(ClientError):
@@ -337,7 +341,12 @@ class Connection:
         self._correlation += 1
         left_s = self._left_s(timeout_ms)
         sent = SentRequest(key, version, self._correlation, time.monotonic() + left_s, timeout_ms)
-        frame = encode_request(request, version, sent.correlation, self._client_id)
+        try:
+            frame = encode_request(request, version, sent.correlation, self._client_id)
+        except UnsupportedFieldError as error:
+            raise UnsupportedVersionError(f"{self.address} has no place for it: {error}") from None
+        except EncodeError as error:
+            raise InvalidValueError(str(error)) from None
         with self._named_failures(timeout_ms):
             self._socket.settimeout(left_s)
             self._socket.sendall(frame)

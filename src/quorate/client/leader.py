@@ -42,6 +42,9 @@ _NOT_LEADING: Final = frozenset(
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
     }
 )
+_DENIED: Final = frozenset(
+    {ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+)
 M = TypeVar("M", FetchResponse, FetchSnapshotResponse)
 
 
@@ -141,7 +144,7 @@ class LeaderClient:
         self._older: _OlderLeader | None = None
         self._failures: dict[Address, str] = {}
         self._refused: set[Address] = set()
-        """Where TLS was refused since a leader last answered."""
+        """Where another attempt fails too, since a leader last answered: TLS or a version is refused."""
 
     def __enter__(self) -> Self:
         return self
@@ -180,6 +183,7 @@ class LeaderClient:
         1. Send the request to the last known leader, else to the next candidate.
         2. A node that is not the leader names it, or an error moves on to the next candidate.
         3. After each candidate had its turn, wait `_BACKOFF_S` between attempts, until the timeout.
+           Where every candidate refuses TLS or the version of the request, fail at once.
 
         Raises LeaderUnreachableError, ForeignQuorumError, LeaderDivergedError, LoginError.
         """
@@ -191,10 +195,12 @@ class LeaderClient:
                 found = self._attempt(make(self._epoch), kind, partition_of)
                 if found is not None:
                     return found
-            except TlsRefusedError as error:
+            except (TlsRefusedError, UnsupportedVersionError) as error:
                 self._drop_connection(error)
                 if self._refused.issuperset(self._candidates()):
-                    raise  # none is left whose certificate could be accepted
+                    if isinstance(error, TlsRefusedError):
+                        raise  # none is left whose certificate could be accepted
+                    raise self._refused_error() from None
             except LoginError:
                 raise
             except ClientError as error:
@@ -242,10 +248,12 @@ class LeaderClient:
             )
         if code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
             raise self.wrong_quorum(_no_controller(address))
-        if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        if code in _DENIED:
             raise self.wrong_quorum(
                 f"{address} refuses the request: {code.name} (it needs ClusterAction on Cluster)"
             )
+        if code == ErrorCode.UNSUPPORTED_VERSION:
+            raise UnsupportedVersionError(f"{address} answered {code.name}")
         self._drop_connection(NoResponseError(f"{address} answered {code.name}"))
 
     def _learn_leader(self, address: Address, leader: Any, endpoints: Any, code: ErrorCode) -> None:
@@ -287,7 +295,7 @@ class LeaderClient:
         address = self._address
         if address is not None:
             self._failures[address] = str(error)
-            if isinstance(error, TlsRefusedError):
+            if isinstance(error, TlsRefusedError | UnsupportedVersionError):
                 self._refused.add(address)
             if self._older is not None and self._older.leader == address:
                 self._older = None
@@ -361,6 +369,10 @@ class LeaderClient:
             )
         self.cluster_id = response.cluster_id
         self._set_controllers(response)
+
+    def _refused_error(self) -> LeaderUnreachableError:
+        what = f"controllers {self.controllers}: none of them serves the request"
+        return self.unreachable(what, "; ".join(self._failures.values()))
 
     def _timeout_error(self, timeout_ms: int) -> LeaderUnreachableError | LeaderDivergedError:
         older = self._older

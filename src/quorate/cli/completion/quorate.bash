@@ -93,15 +93,15 @@ _quorate_command() {
       valued='--feature -f' ;;
     "quorate topics")
       commands=''
-      flags='--json --list --create --delete --alter --describe --under-replicated-partitions --unavailable-partitions --under-min-isr-partitions --at-min-isr-partitions --topics-with-overrides --if-exists --if-not-exists --exclude-internal -h --help --version --json-schema'
+      flags='--json --version --list --create --delete --alter --describe --under-replicated-partitions --unavailable-partitions --under-min-isr-partitions --at-min-isr-partitions --topics-with-overrides --if-exists --if-not-exists --exclude-internal -h --help --json-schema'
       valued='--bootstrap-server --bootstrap-controller --bootstrap-controllers --command-config --timeout --topic --topic-id --config --delete-config --partitions --replication-factor --replica-assignment --partition-size-limit-per-response' ;;
     "quorate configs")
       commands=''
-      flags='--json --describe --alter --all --entity-default --client-defaults --user-defaults --broker-defaults --ip-defaults -h --help --version --json-schema'
+      flags='--json --version --describe --alter --all --entity-default --client-defaults --user-defaults --broker-defaults --ip-defaults -h --help --json-schema'
       valued='--bootstrap-server --bootstrap-controller --bootstrap-controllers --command-config --timeout --entity-type --entity-name --add-config --add-config-file --delete-config --topic --client --user --broker --broker-logger --ip --group --client-metrics' ;;
     "quorate acls")
       commands=''
-      flags='--json --list --add --remove --cluster --producer --consumer --idempotent --force -h --help --version --json-schema'
+      flags='--json --version --list --add --remove --cluster --producer --consumer --idempotent --force -h --help --json-schema'
       valued='--bootstrap-server --bootstrap-controller --bootstrap-controllers --command-config --timeout --topic --group --transactional-id --delegation-token --user-principal --resource-pattern-type --operation --allow-principal --deny-principal --allow-host --deny-host --principal' ;;
     "quorate cluster")
       commands='cluster-id unregister unregister-controller list-endpoints registrations problems events api-versions'
@@ -141,26 +141,26 @@ _quorate_command() {
       valued='--bootstrap-server -b --bootstrap-controller --bootstrap-controllers -C --command-config -c --config --timeout' ;;
     "quorate leader-election")
       commands=''
-      flags='--json --all-topic-partitions -h --help --version --json-schema'
+      flags='--json --version --all-topic-partitions -h --help --json-schema'
       valued='--bootstrap-server --bootstrap-controller --bootstrap-controllers --command-config --timeout --admin.config --election-type --topic --partition --path-to-json-file' ;;
     "quorate reassign-partitions")
       commands=''
-      flags='--json --generate --execute --verify --cancel --list --wait --disable-rack-aware --additional --preserve-throttles --disallow-replication-factor-change -h --help --version --json-schema'
+      flags='--json --version --generate --execute --verify --cancel --list --wait --disable-rack-aware --additional --preserve-throttles --disallow-replication-factor-change -h --help --json-schema'
       valued='--bootstrap-server --bootstrap-controller --bootstrap-controllers --command-config --reassignment-json-file --topics-to-move-json-file --topic --from-broker --broker-list --throttle --replica-alter-log-dirs-throttle --timeout' ;;
     "quorate log-dirs")
       commands=''
-      flags='--json --describe -h --help --version --json-schema'
+      flags='--json --version --describe -h --help --json-schema'
       valued='--bootstrap-server --bootstrap-controller --bootstrap-controllers --command-config --timeout --topic-list --broker-list' ;;
     "quorate delegation-tokens")
       commands=''
-      flags='--json --create --renew --expire --describe -h --help --version --json-schema'
+      flags='--json --version --create --renew --expire --describe -h --help --json-schema'
       valued='--bootstrap-server --bootstrap-controller --bootstrap-controllers --command-config --timeout --owner-principal --renewer-principal --max-life-time-period --renew-time-period --expiry-time-period --hmac' ;;
     "quorate dump-log")
       commands=''
-      flags='--offsets-decoder --transaction-log-decoder --cluster-metadata-decoder --remote-log-metadata-decoder --share-group-state-decoder --skip-record-metadata --print-data-log --deep-iteration --verify-index-only --index-sanity-check --json -h --help --version --json-schema'
+      flags='--offsets-decoder --transaction-log-decoder --cluster-metadata-decoder --remote-log-metadata-decoder --share-group-state-decoder --skip-record-metadata --print-data-log --deep-iteration --verify-index-only --index-sanity-check --json --version -h --help --json-schema'
       valued='--files --key-decoder-class --value-decoder-class --max-bytes --max-message-size' ;;
     "quorate metadata-shell")
-      commands=''
+      commands='cat find ls tree diff'
       flags='--redact --json -h --help --version --json-schema'
       valued='-s --snapshot -d --directory -C -q --controllers --bootstrap-controller --bootstrap-controllers --config --command-config --timeout --at-offset --at-time' ;;
     "quorate pipeline")
@@ -256,7 +256,10 @@ _quorate_choices() {
   case "$1 $2" in
     "quorate server-start --log-format") choices='human json' ;;
     "quorate server-start --log-level") choices='debug info warning error' ;;
+    "quorate features disable --feature") choices='kraft.version transaction.version group.version eligible.leader.replicas.version share.version streams.version' ;;
+    "quorate configs --entity-type") choices='topics clients users brokers ips client-metrics groups broker-loggers' ;;
     "quorate acls --resource-pattern-type") choices='any match literal prefixed' ;;
+    "quorate acls --operation") choices='All Read Write Create Delete Alter Describe ClusterAction DescribeConfigs AlterConfigs IdempotentWrite CreateTokens DescribeTokens TwoPhaseCommit' ;;
     "quorate leader-election --election-type") choices='preferred unclean' ;;
     "quorate dump-log --key-decoder-class") choices='org.apache.kafka.tools.api.StringDecoder org.apache.kafka.tools.api.IntegerDecoder org.apache.kafka.tools.api.LongDecoder org.apache.kafka.tools.api.DefaultDecoder' ;;
     "quorate dump-log --value-decoder-class") choices='org.apache.kafka.tools.api.StringDecoder org.apache.kafka.tools.api.IntegerDecoder org.apache.kafka.tools.api.LongDecoder org.apache.kafka.tools.api.DefaultDecoder' ;;
@@ -271,11 +274,12 @@ _quorate_choices() {
     "quorate pipeline compact --format") choices='delta parquet' ;;
     "quorate pipeline repair --format") choices='delta parquet' ;;
     "quorate sim nemesis --members") choices='3 5' ;;
+    "quorate sim nemesis --only") choices='help kill power stop cut hold hold-in hold-out hold-pair delay reset slow-disk bad-disk remove replace' ;;
   esac
 }
 
 _quorate() {
-  local place=quorate option= word i commands flags valued choices words
+  local place=quorate option= head= word i commands flags valued choices words
   local cur=${COMP_WORDS[COMP_CWORD]}
   _quorate_command quorate
   for ((i = 1; i < COMP_CWORD; i++)); do
@@ -293,6 +297,9 @@ _quorate() {
     fi
   done
   [[ $cur == '=' ]] && cur=
+  if [[ -z $option && $cur == --*=* ]]; then
+    option=${cur%%=*} head=${cur%%=*}= cur=${cur#*=}  # where COMP_WORDBREAKS has no '='
+  fi
   if [[ -n $option ]]; then
     _quorate_choices "$place" "$option"
     words=$choices
@@ -301,7 +308,7 @@ _quorate() {
   else
     words=$commands
   fi
-  COMPREPLY=($(compgen -W "$words" -- "$cur"))
+  COMPREPLY=($(compgen -P "$head" -W "$words" -- "$cur"))
 }
 
 # Without a word of ours, bash offers the names of files.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from quorate.cli.columns import table_lines
+from quorate.cli.columns import fold, table_lines
 from quorate.cli.options import ToolCommand
 from quorate.cli.pipeline.job import absolute, job_on_spark, job_options, print_result
 from quorate.cli.pipeline.rows import json_texts, limit_option, print_array, shown_rows
@@ -86,7 +86,8 @@ def _list_questions(as_json: bool) -> int:
     except ImportError as error:
         raise SparkMissingError(f"{error}: pip install 'quorate[spark]'") from None
     views = [{"name": name, "question": view.question} for name, view in VIEWS.items()]
-    print_result(views, as_json, lambda: ["{name:<28}{question}".format(**one) for one in views])
+    lines = ["{name:<28}{question}".format(**one) for one in views]
+    print_result(views, as_json, lambda: fold(lines))
     return 0
 
 

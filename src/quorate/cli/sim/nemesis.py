@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from quorate.base.errors import QuorateError
+from quorate.cli.columns import fold
 from quorate.cli.main import INTERRUPTED
 from quorate.cli.options import CONTEXT, NumberRange, ToolCommand, json_option
 
@@ -94,7 +95,8 @@ def nemesis(as_json: bool, keep: Path | None, **given: Any) -> int:
     if given["only"] == "help":
         from quorate.nemesis.plan import FAULT_KINDS
 
-        click.echo("\n".join(f"{name:34} {text}" for name, text in FAULT_KINDS.items()))
+        lines = [f"{name:34} {text}" for name, text in FAULT_KINDS.items()]
+        click.echo("\n".join(fold(lines)))
         return 0
     options, workload = _plan(given, keep)
     from quorate.nemesis.run import run_nemesis

@@ -192,10 +192,10 @@ def principal_of(text: str) -> str:
 
 
 def _operation(text: str) -> int:
-    """The code of an operation. Raises FlatToolError."""
+    """The code of an operation. Raises UsageError."""
     code = _LOWER.get(text.strip().replace("_", "").lower())
     if code is None:
-        raise FlatToolError(
+        raise click.UsageError(
             f"Unknown operation '{text}': it must be one of {', '.join(OPERATIONS)}"
         )
     return code
@@ -221,6 +221,15 @@ def resource_text(binding: AclBinding) -> str:
 def _pattern_text(resource_type: int, name: str, pattern_type: int) -> str:
     kind, pattern = _name(_RESOURCE_TEXT, resource_type), _name(_PATTERN_TEXT, pattern_type)
     return f"ResourcePattern(resourceType={kind}, name={name}, patternType={pattern})"
+
+
+def filter_text(wanted: AclFilter) -> str:
+    """Name the entries of a filter: those of a principal, or all of the resources."""
+    where = _pattern_text(wanted.resource_type, wanted.resource_name or "*", wanted.pattern_type)
+    if wanted.principal is None or wanted.host is None:
+        return f"all entries of {where}"
+    entry = entry_text(wanted.principal, wanted.host, wanted.operation, wanted.permission)
+    return f"(pattern={where}, entry={entry})"
 
 
 def entry_text(principal: str, host: str, operation: int, permission: int) -> str:

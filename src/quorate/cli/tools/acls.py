@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from quorate.base.errors import QuorateError
 from quorate.base.java_address import java_address
+from quorate.cli.columns import fold
 from quorate.cli.flat_options import (
     flat_command,
     given_options,
     open_tool,
     print_json,
+    reason_of,
     refuse_with,
 )
 from quorate.cli.tools.acl_entries import (
@@ -22,10 +25,12 @@ from quorate.cli.tools.acl_entries import (
     PATTERN_TYPES,
     AclRules,
     entry_text,
+    filter_text,
     principal_of,
     resource_text,
     rules_of,
 )
+from quorate.cli.tools.steps import Steps
 
 if TYPE_CHECKING:
     from quorate.cli.tools.acl_entries import AclEntry, AclPatternFilter
@@ -81,21 +86,21 @@ quorate acls --bootstrap-server localhost:9092 --remove --topic orders --force""
 @click.option("--force", is_flag=True, help="Do not ask before removing.")
 def acls(ctx: click.Context, /, **options: Any) -> int:
     """List, add and remove access control entries (Kafka's kafka-acls)."""
-    from quorate.client.results import RequestFailedError
-
     given = given_options(ctx)
     check_options(given, options)
-    rules = rules_of(given, options)
     try:
-        with open_tool(options, _ONE_LIST) as admin:
+        rules = rules_of(given, options)
+        with open_tool(options) as admin:
             if options["add"]:
                 _add(admin, rules, options)
             elif options["remove"]:
                 _remove(admin, rules, options)
             else:
                 _list(admin, rules, options)
-    except RequestFailedError as error:
-        click.echo(f"Error while executing ACL command: {error.reason}", err=options["as_json"])
+    except QuorateError as error:
+        # Where Kafka's tool has any error after the options were checked.
+        reason = reason_of(error)
+        click.echo(f"Error while executing ACL command: {reason}", err=options["as_json"])
         return 1
     return 0
 
@@ -106,6 +111,8 @@ def check_options(given: Collection[str], options: Mapping[str, Any]) -> None:
         raise click.UsageError(
             "Only one of --bootstrap-server or --bootstrap-controller must be specified"
         )
+    if not {"bootstrap-server", "bootstrap-controller", "command-config"} & set(given):
+        raise click.UsageError(_ONE_LIST)
     if len({"add", "remove", "list"} & set(given)) != 1:
         raise click.UsageError("Command must include exactly one action: --list, --add, --remove. ")
     refuse_with(
@@ -144,25 +151,58 @@ def _add(admin: Admin, rules: AclRules, options: Mapping[str, Any]) -> None:
             "You must specify one of: --allow-principal, --deny-principal when trying to add ACLs."
         )
     added = []
-    for pattern, entries in rules.items():
-        existing = set(admin.describe_acls(pattern.all_entries()))
-        wanted = [pattern.binding(entry) for entry in entries]
-        missing = [binding for binding in wanted if binding not in existing]
-        _warn_of_hosts(wanted)
-        if not options["as_json"]:
-            for binding in wanted:
-                if binding in existing:
-                    click.echo(f"Acl {_binding_text(binding)} already exists.")
-            if missing:
-                _print_entries(
-                    f"Adding ACLs for resource `{resource_text(missing[0])}`: ", missing, " "
-                )
-        outcome = admin.create_acls(missing) if missing else ()
-        pairs = list(zip(missing, outcome, strict=True))
-        added += [binding for binding, error in pairs if error is None]
-        _check("Added", added, [error for _, error in pairs if error is not None])
+    wanted = {p: [p.binding(entry) for entry in entries] for p, entries in rules.items()}
+    texts = [_binding_text(each) for bindings in wanted.values() for each in bindings]
+    steps = Steps(texts, as_json=options["as_json"], verb="added")
+    with steps.reported():
+        for pattern, bindings in wanted.items():
+            added += _add_missing(admin, pattern, bindings, steps, quiet=options["as_json"])
     if options["as_json"]:
         print_json({"added": list(map(_json, added))})
+
+
+def _add_missing(
+    admin: Admin,
+    pattern: AclPatternFilter,
+    bindings: Sequence[AclBinding],
+    steps: Steps,
+    *,
+    quiet: bool,
+) -> list[AclBinding]:
+    """Add those of the entries of a resource that are not there; what was added."""
+    existing = set(admin.describe_acls(pattern.all_entries()))
+    missing = [binding for binding in bindings if binding not in existing]
+    _warn_of_hosts(bindings)
+    for binding in bindings:
+        if binding in existing:
+            steps.skip(_binding_text(binding))
+            if not quiet:
+                click.echo(f"Acl {_binding_text(binding)} already exists.")
+    if not missing:
+        return []
+    if not quiet:
+        _print_entries(f"Adding ACLs for resource `{resource_text(missing[0])}`: ", missing, " ")
+    with steps.in_parts(_binding_text):
+        outcome = admin.create_acls(missing)
+    _note(steps, zip(map(_binding_text, missing), outcome, strict=True))
+    return missing
+
+
+def _note(
+    steps: Steps, outcome: Iterable[tuple[str, tuple[AclBinding, ...] | RequestFailedError | None]]
+) -> None:
+    """Note the outcome of each entry or filter. Raises the first error."""
+    from quorate.client.results import RequestFailedError
+
+    errors = []
+    for step, each in outcome:
+        if isinstance(each, RequestFailedError):
+            steps.refused(step, each.reason)
+            errors.append(each)
+        else:
+            steps.done(step)
+    if errors:
+        raise errors[0]
 
 
 def _warn_of_hosts(bindings: Iterable[AclBinding]) -> None:
@@ -178,30 +218,30 @@ def _warn_of_hosts(bindings: Iterable[AclBinding]) -> None:
             )
 
 
-def _check(what: str, done: Sequence[AclBinding], errors: Sequence[RequestFailedError]) -> None:
-    """Raise the first error; before that say what was done in spite of it."""
-    if not errors:
-        return
-    for binding in done:
-        click.echo(f"{what}: {_binding_text(binding)}", err=True)
-    raise errors[0]
-
-
 def _remove(admin: Admin, rules: AclRules, options: Mapping[str, Any]) -> None:
-    from quorate.client.results import RequestFailedError
-
     removed: list[AclBinding] = []
-    for pattern, entries in rules.items():
-        if not _confirmed(pattern, entries, options):
-            continue
-        filters = [pattern.filter(entry) for entry in entries] or [pattern.all_entries()]
-        outcomes = admin.delete_acls(filters)
-        errors = [each for each in outcomes if isinstance(each, RequestFailedError)]
-        for each in outcomes:
-            removed += () if isinstance(each, RequestFailedError) else each
-        _check("Removed", removed, errors)
+    filters = {
+        pattern: [pattern.filter(entry) for entry in entries] or [pattern.all_entries()]
+        for pattern, entries in rules.items()
+    }
+    texts = [filter_text(each) for wanted in filters.values() for each in wanted]
+    steps = Steps(texts, as_json=options["as_json"], verb="removed")
+    with steps.reported():
+        for pattern, wanted in filters.items():
+            if not _confirmed(pattern, rules[pattern], options):
+                for each in wanted:
+                    steps.skip(filter_text(each))
+                continue
+            with steps.in_parts(filter_text):
+                outcomes = admin.delete_acls(wanted)
+            _note(steps, zip(map(filter_text, wanted), outcomes, strict=True))
+            removed += [each for found in outcomes for each in _bindings(found)]
     if options["as_json"]:
         print_json({"removed": list(map(_json, dict.fromkeys(removed)))})
+
+
+def _bindings(outcome: tuple[AclBinding, ...] | RequestFailedError) -> tuple[AclBinding, ...]:
+    return outcome if isinstance(outcome, tuple) else ()
 
 
 def _confirmed(
@@ -244,8 +284,9 @@ def _print_resources(bindings: Iterable[AclBinding]) -> None:
 
 
 def _print_entries(head: str, bindings: Iterable[AclBinding], indent: str = "") -> None:
-    lines = [f"\t{entry_text(*each[3:])}" for each in bindings]
-    click.echo(f"{head}\n{indent}" + "\n".join(lines) + "\n")
+    lines = [f"{indent}\t{entry_text(*each[3:])}" for each in bindings]
+    lines[1:] = [line.removeprefix(indent) for line in lines[1:]]
+    click.echo("\n".join(fold([head, *lines])) + "\n")
 
 
 def _binding_text(binding: AclBinding) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from quorate.cli.columns import fit, fold, table_lines
 from quorate.cli.flat_options import FlatToolError, print_json
 from quorate.cli.options import (
     CONTEXT,
@@ -136,7 +137,7 @@ def list_endpoints(include_fenced_brokers: bool, **options: Any) -> None:
         try:
             found = admin.describe_cluster(include_fenced_brokers)
         except UnsupportedVersionError as error:
-            click.echo(error)
+            click.echo(error, err=options["as_json"])
             return
     kind = "controller" if direct else "broker"
     if options["as_json"]:
@@ -178,8 +179,6 @@ def _print_endpoints(found: ClusterDescription, kind: str) -> None:
         " ".join(f"{cell:<{widths[name]}}" for name, cell in zip(names, row, strict=True))
         for row in (names, *rows)
     ]
-    from quorate.cli.columns import fit
-
     for line in fit(lines, names, rows):
         click.echo(line)
 
@@ -215,8 +214,6 @@ def list_registrations(**options: Any) -> None:
     if options["as_json"]:
         print_json(json_rows(rows))
         return
-    from quorate.cli.columns import table_lines
-
     names = ("ID", "KIND", "ADDRESS", "STATE", "LAST SEEN", "REMOVE WITH")
     click.echo("\n".join(table_lines(names, text_rows(rows))))
 
@@ -247,7 +244,8 @@ def list_problems(silent_after: float, **options: Any) -> int:
     if options["as_json"]:
         print_json(json_rows(found))
     else:
-        click.echo("\n".join(text_lines(found)) if found else "No problem is visible.")
+        lines = fold(text_lines(found)) if found else ["No problem is visible."]
+        click.echo("\n".join(lines))
     return 1 if found else 0
 
 
@@ -309,7 +307,8 @@ def api_versions(**options: Any) -> None:
         if node.error is not None:
             click.echo(f"{head}ERROR: {node.error}")
         else:
-            click.echo(head + versions_text(node.apis))
+            lines = (head + versions_text(node.apis)).split("\n")
+            click.echo("\n".join(fold(lines)))
 
 
 def versions_text(apis: Sequence[ApiRange]) -> str:

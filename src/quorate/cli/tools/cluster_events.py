@@ -18,7 +18,7 @@ import click
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
-from quorate.cli.columns import cell
+from quorate.cli.columns import cell, fold
 from quorate.cli.tools.page_access import PageAccess, PageAccessError
 from quorate.config.host_port import parse_host_port
 from quorate.server.audit_log import parse_entries, trail_files
@@ -205,7 +205,8 @@ def watch(sources: list[Source], kept: Filter, *, follow: bool, as_json: bool) -
         if as_json and not follow:
             click.echo(json.dumps(entries, indent=2))
         for entry in entries if follow or not as_json else ():
-            click.echo(json.dumps(entry) if as_json else line(entry))
+            for shown in (json.dumps(entry),) if as_json else fold([line(entry)]):
+                click.echo(shown)
         if not follow:
             return 1 if failing else 0
         sleep(_POLL_S)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from quorate.cli.columns import fold
 from quorate.cli.flat_options import FlatToolError, print_json
 from quorate.cli.tools.config_entities import (
     BROKERS,
@@ -70,7 +71,7 @@ def describe(admin: Admin, entities: ConfigEntities, options: Mapping[str, Any])
             if kind in each["entity"]
         ]
         values = ", ".join(f"{key}={double(value)}" for key, value in each["quotas"].items())
-        click.echo(f"Quota configs for {', '.join(names)} are {values}")
+        _show(f"Quota configs for {', '.join(names)} are {values}")
     for user in scram:
         _print_scram(user)
 
@@ -87,7 +88,7 @@ def _described(
     if kind == BROKERS and admin.config.controllers and any(entities.names[:1]):
         broker = int(entities.names[0])
         if broker not in admin.describe_cluster().nodes:
-            return _of_broker(admin, broker, every)
+            return _of_broker(admin, broker, every, quiet=quiet)
     if entities.names:
         names: Sequence[str] = entities.names[:1]
         if not every and names[0] and not _exists(admin, kind, names[0]):
@@ -99,7 +100,9 @@ def _described(
     return _reported(admin, kind, names, every)
 
 
-def _of_broker(admin: Admin, broker: int, every: bool) -> list[tuple[str, list[ConfigEntry]]]:
+def _of_broker(
+    admin: Admin, broker: int, every: bool, *, quiet: bool
+) -> list[tuple[str, list[ConfigEntry]]]:
     """The configs of a broker that is no controller, from the metadata log of the controllers."""
     from quorate.cli.tools.config_of_brokers import dynamic_configs, image_for_broker, is_known
 
@@ -110,7 +113,8 @@ def _of_broker(admin: Admin, broker: int, every: bool) -> list[tuple[str, list[C
         )
     image = image_for_broker(admin)
     if not is_known(image, broker):
-        click.echo(f"The broker '{broker}' doesn't exist and doesn't have dynamic config.")
+        text = f"The broker '{broker}' doesn't exist and doesn't have dynamic config."
+        click.echo(text, err=quiet)
         return []
     return [(str(broker), dynamic_configs(image, broker))]
 
@@ -192,15 +196,22 @@ def _group_names(admin: Admin) -> tuple[Collection[str], bool]:
 
 def _print_resource(kind: str, name: str, entries: Sequence[ConfigEntry], every: bool) -> None:
     if name:
-        click.echo(f"{'All' if every else 'Dynamic'} configs for {kind[:-1]} {name} are:")
+        _show(f"{'All' if every else 'Dynamic'} configs for {kind[:-1]} {name} are:")
     else:
-        click.echo(f"Default configs for {kind} in the cluster are:")
+        _show(f"Default configs for {kind} in the cluster are:")
+    lines = []
     for entry in entries:
         synonyms = ", ".join(f"{s.source.name}:{s.name}={_java(s.value)}" for s in entry.synonyms)
-        click.echo(
+        lines.append(
             f"  {entry.name}={_java(entry.value)} sensitive={str(entry.is_sensitive).lower()} "
             f"synonyms={{{synonyms}}}"
         )
+    _show(*lines)
+
+
+def _show(*lines: str) -> None:
+    for line in fold(lines):
+        click.echo(line)
 
 
 def _java(value: str | None) -> str:
@@ -274,7 +285,7 @@ def _scram(admin: Admin, entities: ConfigEntities) -> list[dict[str, Any]]:
 def _print_scram(user: Mapping[str, Any]) -> None:
     where = f"SCRAM credential configs for user-principal '{user['user']}'"
     if "error" in user:
-        click.echo(f"Error retrieving {where}: {user['error']}")
+        _show(f"Error retrieving {where}: {user['error']}")
         return
     texts = (f"{each['mechanism']}=iterations={each['iterations']}" for each in user["credentials"])
-    click.echo(f"{where} are {', '.join(texts)}")
+    _show(f"{where} are {', '.join(texts)}")

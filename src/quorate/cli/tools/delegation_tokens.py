@@ -17,6 +17,7 @@ from quorate.cli.flat_options import (
     refuse_with,
     require,
 )
+from quorate.cli.options import INT64
 
 if TYPE_CHECKING:
     from quorate.client import Admin
@@ -45,9 +46,9 @@ TOOL --describe --owner-principal User:alice --json""",
 @click.option("--describe", is_flag=True, help="Describe the tokens of --owner-principal.")
 @click.option("--owner-principal", multiple=True, metavar="TYPE:NAME", help="Whose tokens.")
 @click.option("--renewer-principal", multiple=True, metavar="TYPE:NAME", help="Who may renew it.")
-@click.option("--max-life-time-period", type=int, metavar="MS", help="-1: as long as allowed.")
-@click.option("--renew-time-period", type=int, metavar="MS", help="-1: the cluster's default.")
-@click.option("--expiry-time-period", type=int, metavar="MS", help="-1: the token ends now.")
+@click.option("--max-life-time-period", type=INT64, metavar="MS", help="-1: as long as allowed.")
+@click.option("--renew-time-period", type=INT64, metavar="MS", help="-1: the cluster's default.")
+@click.option("--expiry-time-period", type=INT64, metavar="MS", help="-1: the token ends now.")
 @click.option("--hmac", metavar="BASE64", help="The token's HMAC.")
 def delegation_tokens(ctx: click.Context, /, **options: Any) -> None:
     """Create, renew, expire and describe delegation tokens (Kafka's kafka-delegation-tokens)."""

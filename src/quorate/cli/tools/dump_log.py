@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from quorate.cli.options import CONTEXT, ToolCommand, json_option
+from quorate.cli.options import CONTEXT, ToolCommand, json_option, version_option
 
 _NO_LIMIT: Final = 0x7FFFFFFF
 _DECODERS: Final = "org.apache.kafka.tools.api."
@@ -105,6 +105,7 @@ Examples:
     help="Largest batch to which an index entry may point.",
 )
 @json_option
+@version_option
 def dump_log(files: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     """Print the batches and records of log segments and snapshots (Kafka's kafka-dump-log).
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from quorate.cli.columns import fold
 from quorate.cli.flat_options import (
     FlatToolError,
     JsonFileError,
@@ -16,12 +17,15 @@ from quorate.cli.flat_options import (
     open_tool,
     print_json,
     read_json_file,
+    reason_of,
     refuse_with,
 )
 from quorate.cli.options import INT32
+from quorate.cli.partly_done import parts_reported
 
 if TYPE_CHECKING:
     from quorate.client.admin.reassignments import PartitionName
+    from quorate.client.connection import ClientError
     from quorate.client.results import RequestFailedError
 
 _TIMEOUT_S: Final = 30
@@ -56,7 +60,7 @@ quorate leader-election --bootstrap-controller localhost:9093 --election-type un
 def leader_election(ctx: click.Context, /, **options: Any) -> int:
     """Elect partition leaders (Kafka's kafka-leader-election)."""
     from quorate.client.admin.elections import ElectionType
-    from quorate.client.results import RequestFailedError
+    from quorate.client.connection import ClientError
 
     given = given_options(ctx)
     check_options(given)
@@ -73,15 +77,30 @@ def leader_election(ctx: click.Context, /, **options: Any) -> int:
     kind = ElectionType[options["election_type"].upper()]
     with open_tool(options) as admin:
         try:
-            outcome = admin.elect_leaders(kind, partitions)
-        except RequestFailedError as error:
-            if error.code.name == "CLUSTER_AUTHORIZATION_FAILED":
-                click.echo("Not authorized to perform leader election", err=options["as_json"])
-                raise FlatToolError("Not authorized to perform leader election") from None
-            raise
+            with parts_reported(as_json=options["as_json"]):
+                outcome = admin.elect_leaders(kind, partitions)
+        except ClientError as error:
+            message = _known_failure(error)
+            if message is None:
+                raise
+            click.echo(message, err=options["as_json"])
+            raise FlatToolError(f"{message}: {reason_of(error)}") from None
     if options["as_json"]:
         print_json([_json(each, error) for each, error in outcome.items()])
     return _report(kind.name, outcome, quiet=options["as_json"])
+
+
+def _known_failure(error: ClientError) -> str | None:
+    """What Kafka's tool prints on stdout besides the error; None for an error of another kind."""
+    from quorate.client.admin.routing import NotLoadedError
+    from quorate.client.connection import ConnectError, NoResponseError, SilentNodeError
+    from quorate.client.results import RequestFailedError
+
+    if isinstance(error, RequestFailedError):
+        denied = error.code.name == "CLUSTER_AUTHORIZATION_FAILED"
+        return "Not authorized to perform leader election" if denied else None
+    late = isinstance(error, ConnectError | NoResponseError | SilentNodeError | NotLoadedError)
+    return "Timeout waiting for election results" if late else None
 
 
 def check_options(given: Collection[str]) -> None:
@@ -154,18 +173,21 @@ def _report(
     for each in noop:
         del failed[each]
     if not quiet:
+        lines = []
         if done:
-            click.echo(
+            lines.append(
                 f"Successfully completed leader election ({kind}) for partitions {', '.join(done)}"
             )
         if noop:
             shown = ", ".join(map(str, noop))
-            click.echo(f"Valid replica already elected for partitions {shown}")
+            lines.append(f"Valid replica already elected for partitions {shown}")
         for each, error in failed.items():
-            click.echo(
+            lines.append(
                 f"Error completing leader election ({kind}) for partition: {each}: "
                 f"{exception_name(error.code)}: {error.reason}"
             )
+        for line in fold(lines):
+            click.echo(line)
     if failed:
         raise FlatToolError(f"{len(failed)} replica(s) could not be elected")
     return 0

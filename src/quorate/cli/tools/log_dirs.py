@@ -31,8 +31,13 @@ quorate log-dirs --bootstrap-server localhost:9092 --describe --broker-list 1,2 
 @click.option("--describe", is_flag=True, help="Describe the log directories.")
 @click.option("--topic-list", default="", metavar="NAME,...", help="Only these topics.")
 @click.option("--broker-list", default="", metavar="ID,...", help="Only these brokers.")
-def log_dirs(ctx: click.Context, /, **options: Any) -> None:
-    """Show the log directories of brokers (Kafka's kafka-log-dirs)."""
+def log_dirs(ctx: click.Context, /, **options: Any) -> int:
+    """Show the log directories of brokers (Kafka's kafka-log-dirs).
+
+    A broker that fails does not hide the others. The exit code is then 1.
+    """
+    from quorate.client.connection import ClientError
+
     given = given_options(ctx)
     if "command-config" not in given and "bootstrap-controller" not in given:
         require(given, "bootstrap-server")
@@ -50,12 +55,24 @@ def log_dirs(ctx: click.Context, /, **options: Any) -> None:
         asked = wanted or live
         if not options["as_json"]:
             click.echo("Querying brokers for log directories information")
-        found = admin.describe_log_dirs(asked)
+        outcome = admin.describe_log_dirs(asked)
+    failed = {each: dirs for each, dirs in outcome.items() if isinstance(dirs, ClientError)}
+    found = {each: dirs for each, dirs in outcome.items() if not isinstance(dirs, ClientError)}
+    if failed and not found and not options["as_json"]:
+        raise next(iter(failed.values()))
+    for broker, error in failed.items():
+        click.echo(f"Broker {broker}: {error}", err=True)
     if options["as_json"]:
-        print_json(_document(found, topics, with_sizes=True))
-        return
-    click.echo(f"Received log directory information from brokers {_ids(asked)}")
-    click.echo(json.dumps(_document(found, topics, with_sizes=False), separators=(",", ":")))
+        document = _document(found, topics, with_sizes=True)
+        document["brokers"] += [
+            {"broker": broker, "error": str(error), "logDirs": []}
+            for broker, error in failed.items()
+        ]
+        print_json(document)
+    else:
+        click.echo(f"Received log directory information from brokers {_ids(list(found))}")
+        click.echo(json.dumps(_document(found, topics, with_sizes=False), separators=(",", ":")))
+    return 1 if failed else 0
 
 
 def _broker_ids(text: str) -> list[int]:

@@ -149,6 +149,7 @@ def remove_controller(
             key = ReplicaKey(controller_id, uuid_from_text(controller_directory_id))
         except QuorateError as error:
             raise QuorumToolError(f"Failed to parse --controller-directory-id: {error}") from None
+        done = {"removed": not dry_run, "unregistered": unregister and not dry_run}
         if not dry_run:
             _remove(admin, key, unregister)
         # Kafka 4.3 has two spaces after the verb, 4.4 one (decision 13).
@@ -160,12 +161,16 @@ def remove_controller(
             )
         if unregister:
             if not dry_run:
-                _unregister(admin, key.id)
+                try:
+                    _unregister(admin, key.id)
+                except QuorumToolError:
+                    if as_json:
+                        print_json({**_json(key), **done, "unregistered": False, "dryRun": False})
+                    raise
             verb = "DRY RUN of unregistering" if dry_run else "Unregistered"
             if not as_json:
                 click.echo(f"{verb} KRaft controller {key.id}")
         if as_json:
-            done = {"removed": not dry_run, "unregistered": unregister and not dry_run}
             print_json({**_json(key), **done, "dryRun": dry_run})
 
 

@@ -76,9 +76,12 @@ def _describe_status(admin: Admin, as_json: bool) -> None:
     if as_json:
         _print_json({name[0].lower() + name[1:]: value for name, value in facts.items()})
         return
+    from quorate.cli.columns import fold
+
     for name, value in facts.items():
         shown = _java_list(value) if isinstance(value, list) else value
-        click.echo(f"{name + ': ':<24}{shown}")
+        for line in fold([f"{name + ': ':<24}{shown}"]):
+            click.echo(line)
 
 
 def _replicas(quorum: QuorumInfo, replicas: Any) -> list[dict[str, Any]]:

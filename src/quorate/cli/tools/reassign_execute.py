@@ -17,7 +17,6 @@ from quorate.cli.tools.reassign_files import (
     document_text,
     plan_document,
 )
-from quorate.cli.tools.reassign_steps import Steps
 from quorate.cli.tools.reassign_throttles import (
     DIRECTORY_RATE,
     FOLLOWER_RATE,
@@ -31,8 +30,10 @@ from quorate.cli.tools.reassign_throttles import (
     proposed_moves,
     topic_throttles,
 )
+from quorate.cli.tools.steps import Steps
 from quorate.client.admin.log_dirs import TopicPartitionReplica
 from quorate.client.admin.reassignments import PartitionName, Reassignment
+from quorate.client.connection import ClientError
 from quorate.client.results import RequestFailedError
 
 if TYPE_CHECKING:
@@ -82,16 +83,18 @@ def execute(admin: Admin, plan: ReassignmentPlan, options: Mapping[str, Any]) ->
     steps = Steps(
         (
             *(step for changes, _ in throttles for step in change_steps("throttle", changes)),
-            *(f"reassignment of {partition}" for partition in sorted(targets)),
+            *map(_reassignment_step, sorted(targets)),
             *(directory_step(replica) for replica in sorted(plan.directories)),
         ),
         f"The plan: {document_text(proposed)}" if is_own and quiet else None,
+        as_json=quiet,
     )
     with steps.reported():
         _throttle(admin, throttles, steps, quiet=quiet)
-        outcome = admin.alter_partition_reassignments(
-            targets, allow_factor_change=not options["disallow_replication_factor_change"]
-        )
+        with steps.in_parts(_reassignment_step):
+            outcome = admin.alter_partition_reassignments(
+                targets, allow_factor_change=not options["disallow_replication_factor_change"]
+            )
         _check_begun(outcome, steps)
         if not quiet:
             click.echo(
@@ -107,6 +110,10 @@ def execute(admin: Admin, plan: ReassignmentPlan, options: Mapping[str, Any]) ->
     }
 
 
+def _reassignment_step(partition: PartitionName) -> str:
+    return f"reassignment of {partition}"
+
+
 def _json(partition: PartitionName) -> dict[str, Any]:
     return {"topic": partition.topic, "partition": partition.partition}
 
@@ -115,7 +122,9 @@ def _check_begun(outcome: Mapping[PartitionName, RequestFailedError | None], ste
     """Raise FlatToolError that lists what was refused; `steps` gets what has begun."""
     errors = {each: error for each, error in outcome.items() if error is not None}
     for each in sorted(outcome.keys() - errors.keys()):
-        steps.done(f"reassignment of {each}")
+        steps.done(_reassignment_step(each))
+    for each, error in errors.items():
+        steps.refused(_reassignment_step(each), error.reason)
     if errors:
         lines = ["Error reassigning partition(s):"]
         lines += [f"{each}: {errors[each].reason}" for each in sorted(errors)]
@@ -179,6 +188,7 @@ def directories_of(admin: Admin, replicas: Replicas) -> dict[TopicPartitionRepli
     return {
         TopicPartitionReplica(partition, broker): log_dir.path
         for broker, dirs in (admin.describe_log_dirs(brokers) if brokers else {}).items()
+        if not isinstance(dirs, ClientError)
         for log_dir in dirs
         for partition, info in log_dir.replicas.items()
         if partition in replicas and not info.is_future

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from quorate.base.errors import QuorateError
+from quorate.cli.columns import fold
 from quorate.cli.flat_options import (
     FlatToolError,
     flat_command,
     given_options,
     open_tool,
     print_json,
+    reason_of,
     refuse_with,
     require,
 )
-from quorate.cli.options import INT32
+from quorate.cli.options import INT32, INT64
 
 if TYPE_CHECKING:
     from quorate.cli.tools.reassign_files import ReassignmentPlan
@@ -90,21 +93,21 @@ quorate reassign-partitions --bootstrap-controller localhost:9093 --list --json"
 @click.option("--disable-rack-aware", is_flag=True, help="Ignore the racks of the brokers.")
 @click.option(
     "--throttle",
-    type=int,
+    type=INT64,
     default=-1,
     metavar="BYTES/S",
     help="Limit of the traffic between brokers, at least 1 KB/s.",
 )
 @click.option(
     "--replica-alter-log-dirs-throttle",
-    type=int,
+    type=INT64,
     default=-1,
     metavar="BYTES/S",
     help="Limit of the traffic between directories of a broker.",
 )
 @click.option(
     "--timeout",
-    type=int,
+    type=INT64,
     default=10_000,
     metavar="MS",
     help="How long to wait until directory moves begin. Default: 10000.",
@@ -118,8 +121,6 @@ quorate reassign-partitions --bootstrap-controller localhost:9093 --list --json"
 )
 def reassign_partitions(ctx: click.Context, /, **options: Any) -> int:
     """Move partitions between brokers and directories (Kafka's kafka-reassign-partitions)."""
-    from quorate.client.results import RequestFailedError
-
     given = given_options(ctx)
     action = check_options(given)
     as_json = options["as_json"]
@@ -127,8 +128,9 @@ def reassign_partitions(ctx: click.Context, /, **options: Any) -> int:
         # The option --timeout of this tool is Kafka's, for directory moves.
         with open_tool({**options, "timeout": None}) as admin:
             document = _PERFORM[action](admin, options)
-    except (FlatToolError, RequestFailedError) as error:
-        reason = error.reason if isinstance(error, RequestFailedError) else str(error)
+    except QuorateError as error:
+        # Where Kafka's tool has every error after the options were checked.
+        reason = reason_of(error)
         click.echo(reason if _is_terse(reason) else f"Error: {reason}", err=as_json)
         return 1
     if as_json:
@@ -189,7 +191,8 @@ def _list(admin: Admin, options: Mapping[str, Any]) -> Any:
         for partition, move in found:
             adding = f" adding: {_ids(move.adding)}." if move.adding else ""
             removing = f" removing: {_ids(move.removing)}." if move.removing else ""
-            click.echo(f"{partition}: replicas: {_ids(move.replicas)}.{adding}{removing}")
+            text = f"{partition}: replicas: {_ids(move.replicas)}.{adding}{removing}"
+            click.echo("\n".join(fold([text])))
     return [
         {
             "topic": partition.topic,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quorate.cli.flat_options import FlatToolError
-from quorate.cli.tools.reassign_steps import Steps
+from quorate.cli.tools.steps import Steps
 from quorate.client.admin.configs import AlterConfigOp, OpType, Resource, ResourceType
 from quorate.client.admin.reassignments import PartitionName, Reassignment
 from quorate.client.connection import ClientError, NoResponseError

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from quorate.cli.columns import fold
 from quorate.cli.flat_options import FlatToolError
 from quorate.cli.tools.cluster_image import ImageUnreadableError, read_image
 from quorate.cli.tools.reassign_execute import directory_step, move_directories, replica_text
 from quorate.cli.tools.reassign_files import ReassignmentPlan
-from quorate.cli.tools.reassign_steps import Steps
 from quorate.cli.tools.reassign_throttles import (
     DIRECTORY_RATE,
     FOLLOWER_RATE,
@@ -23,11 +23,12 @@ from quorate.cli.tools.reassign_throttles import (
     change_steps,
     plural,
 )
+from quorate.cli.tools.steps import Steps
 from quorate.client.admin.configs import AlterConfigOp, OpType, Resource, ResourceType
 from quorate.client.admin.log_dirs import TopicPartitionReplica
 from quorate.client.admin.reassignments import PartitionName, Reassignment
 from quorate.client.admin.topics import TopicDescription
-from quorate.client.connection import UnsupportedVersionError
+from quorate.client.connection import ClientError, UnsupportedVersionError
 from quorate.client.results import RequestFailedError
 
 if TYPE_CHECKING:
@@ -65,12 +66,12 @@ def verify(admin: Admin, plan: ReassignmentPlan, options: Mapping[str, Any]) -> 
     moving = any(state.is_active for state in moves.values())
     quiet = options["as_json"]
     if not quiet:
-        click.echo("\n".join(partition_lines(states)))
-        click.echo("\n".join(directory_lines(moves)))
+        click.echo("\n".join(fold(partition_lines(states))))
+        click.echo("\n".join(fold(directory_lines(moves))))
     cleared = not ongoing and not moving and not options["preserve_throttles"]
     if cleared:
         brokers = throttled_brokers(admin, plan, {})
-        steps = Steps(clear_steps(brokers, plan))
+        steps = Steps(clear_steps(brokers, plan), as_json=quiet)
         with steps.reported():
             clear_throttles(admin, plan, brokers, steps, quiet=quiet)
     return {
@@ -154,7 +155,10 @@ def _ids(ids: Sequence[int]) -> str:
 def directory_states(
     admin: Admin, targets: Mapping[TopicPartitionReplica, str]
 ) -> dict[TopicPartitionReplica, DirectoryState]:
-    """Return where the replicas are. A broker that is not alive does not report its replicas."""
+    """Return where the replicas are. A broker that is not alive does not report its replicas.
+
+    Raises ClientError where a live broker does not either: the throttles must stay until it does.
+    """
     if not targets:
         return {}
     live = admin.describe_cluster().nodes
@@ -162,6 +166,8 @@ def directory_states(
     current: dict[TopicPartitionReplica, str] = {}
     future: dict[TopicPartitionReplica, str] = {}
     for broker, dirs in (admin.describe_log_dirs(brokers) if brokers else {}).items():
+        if isinstance(dirs, ClientError):
+            raise dirs
         for log_dir in dirs:
             for partition, info in log_dir.replicas.items():
                 found = future if info.is_future else current
@@ -289,7 +295,8 @@ def cancel(admin: Admin, plan: ReassignmentPlan, options: Mapping[str, Any]) -> 
             *map(_cancelling, active),
             *map(directory_step, sorted(moves)),
             *(clear_steps(brokers, plan) if clears else ()),
-        )
+        ),
+        as_json=quiet,
     )
     with steps.reported():
         if active:
@@ -327,10 +334,13 @@ def _cancelling(partition: PartitionName) -> str:
 
 
 def _cancel_moves(admin: Admin, active: Sequence[PartitionName], steps: Steps) -> None:
-    outcome = admin.alter_partition_reassignments(dict.fromkeys(active))
+    with steps.in_parts(_cancelling):
+        outcome = admin.alter_partition_reassignments(dict.fromkeys(active))
     errors = {each: error for each, error in outcome.items() if error is not None}
     for each in sorted(outcome.keys() - errors.keys()):
         steps.done(_cancelling(each))
+    for each, error in errors.items():
+        steps.refused(_cancelling(each), error.reason)
     if errors:
         lines = [f"Error cancelling partition reassignment{plural(errors)} for:"]
         lines += [f"{each}: {errors[each].reason}" for each in sorted(errors)]

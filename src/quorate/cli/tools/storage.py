@@ -11,6 +11,7 @@ import click
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, ReplicaKey, Uuid, uuid_to_text
+from quorate.cli.columns import fold
 from quorate.cli.options import CONTEXT, OrderedGroup, json_option
 from quorate.cli.tools.feature_facts import feature_dependencies, name_and_level, version_mapping
 from quorate.cli.tools.storage_check import check
@@ -295,14 +296,14 @@ def info(config_path: str, as_json: bool) -> int:
         _section("Found log directory:" if len(found) == 1 else "Found log directories:", found)
     if metadata is not None:
         shown = ", ".join(f"{key}={value}" for key, value in sorted(metadata.items()))
-        click.echo(f"Found metadata: {{{shown}}}\n")
+        click.echo("\n".join(fold([f"Found metadata: {{{shown}}}", ""])))
     if problems:
         _section("Found problem:" if len(problems) == 1 else "Found problems:", problems)
     return 1 if problems else 0
 
 
 def _section(title: str, lines: Sequence[str]) -> None:
-    click.echo("\n".join([title, *(f"  {line}" for line in lines), ""]))
+    click.echo("\n".join(fold([title, *(f"  {line}" for line in lines), ""])))
 
 
 def _inspect(directories: Sequence[str]) -> tuple[list[str], dict[str, str] | None, list[str]]:

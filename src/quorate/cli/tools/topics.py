@@ -16,10 +16,12 @@ from quorate.cli.flat_options import (
     json_int,
     open_tool,
     print_json,
+    reason_of,
     refuse_with,
     require,
 )
 from quorate.cli.options import INT32
+from quorate.cli.partly_done import parts_reported
 from quorate.cli.topic_filter import matching, topic_pattern, topic_starts
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ quorate topics --bootstrap-server localhost:9092 --describe --under-replicated-p
 )
 @click.option("--delete-config", multiple=True, metavar="NAME", help="No longer supported.")
 @click.option("--partitions", type=INT32, metavar="COUNT", help="Partitions of the topic.")
-@click.option("--replication-factor", type=int, metavar="COUNT", help="Replicas of a partition.")
+@click.option("--replication-factor", type=INT32, metavar="COUNT", help="Replicas of a partition.")
 @click.option(
     "--replica-assignment",
     metavar="ID:ID,ID:ID,...",
@@ -110,7 +112,7 @@ quorate topics --bootstrap-server localhost:9092 --describe --under-replicated-p
 @click.option("--exclude-internal", is_flag=True, help="Leave out internal topics.")
 @click.option(
     "--partition-size-limit-per-response",
-    type=int,
+    type=INT32,
     default=2000,
     metavar="COUNT",
     help="Most partitions of one response. Default: 2000.",
@@ -119,13 +121,13 @@ def topics(ctx: click.Context, /, **options: Any) -> int:
     """List, describe, create, alter and delete topics (Kafka's kafka-topics)."""
     given = given_options(ctx)
     action = check_options(given, options)
-    from quorate.client.results import RequestFailedError
-
     with open_tool(options, "--bootstrap-server must be specified") as admin:
         try:
-            _PERFORM[action](admin, options)
-        except (TopicToolError, RequestFailedError) as error:
-            reason = error.reason if isinstance(error, RequestFailedError) else error
+            with parts_reported(as_json=options["as_json"]):
+                _PERFORM[action](admin, options)
+        except QuorateError as error:
+            # Where Kafka's tool has any error of its client.
+            reason = reason_of(error)
             click.echo(f"Error while executing topic command : {reason}", err=options["as_json"])
             return 1
     return 0
@@ -152,7 +154,8 @@ def check_options(given: Collection[str], options: Mapping[str, Any]) -> str:
         if {"topic", "topic-id"} <= set(given):
             click.echo(
                 "Only topic id will be used when both --topic and --topic-id are specified and "
-                "topicId is not Uuid.ZERO_UUID"
+                "topicId is not Uuid.ZERO_UUID",
+                err=options["as_json"],
             )
     if action not in ("list", "describe"):
         require(given, "topic")

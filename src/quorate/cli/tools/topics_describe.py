@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from quorate.base.ids import ZERO_UUID, uuid_to_text
+from quorate.cli.columns import fold
 from quorate.cli.flat_options import FlatToolError, print_json
 from quorate.client.admin.configs import ConfigEntry, ConfigEntrySource, Resource, ResourceType
 from quorate.client.admin.reassignments import PartitionName, Reassignment
@@ -137,7 +138,7 @@ def describe(admin: Admin, topics: Sequence[TopicDescription], options: Mapping[
     if options["as_json"]:
         print_json(rows)
     elif lines:
-        click.echo("\n".join(lines))
+        click.echo("\n".join(fold(lines)))
 
 
 def _topic_line(report: TopicReport) -> str:

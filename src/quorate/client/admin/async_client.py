@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Self
 
 from quorate.client.admin.acls import AclCalls
 from quorate.client.admin.aio import AsyncioIo
-from quorate.client.admin.client import Bootstrap, Properties, bootstrap_config
+from quorate.client.admin.client import OpenedByAddresses
 from quorate.client.admin.cluster import ClusterCalls
 from quorate.client.admin.configs import ConfigCalls
 from quorate.client.admin.elections import ElectionCalls
@@ -16,15 +16,13 @@ from quorate.client.admin.log_dirs import LogDirCalls
 from quorate.client.admin.quorum import QuorumCalls
 from quorate.client.admin.quotas import QuotaCalls
 from quorate.client.admin.reassignments import ReassignmentCalls
-from quorate.client.admin.routing import ClientConfig, Router
+from quorate.client.admin.routing import Calls, ClientConfig, Router
 from quorate.client.admin.security import SecurityCalls
 from quorate.client.admin.topics import TopicCalls
 
-if TYPE_CHECKING:
-    from quorate.client.connection import ClientSecurity
-
 
 class AsyncAdmin(
+    OpenedByAddresses,
     QuorumCalls,
     ClusterCalls,
     QuotaCalls,
@@ -49,30 +47,10 @@ class AsyncAdmin(
         on_wait: Callable[[str], None] = lambda reason: None,
     ) -> None:
         """`on_wait` gets the reason once per call that takes longer than `report_after_ms`."""
-        super().__init__(Router(config, AsyncioIo(), monotonic, on_wait))
-        self.config = config
+        OpenedByAddresses.__init__(self, config)
+        Calls.__init__(self, Router(config, AsyncioIo(), monotonic, on_wait))
 
-    @classmethod
-    def open(
-        cls,
-        *,
-        bootstrap_servers: Bootstrap | None = None,
-        bootstrap_controllers: Bootstrap | None = None,
-        properties: Properties | None = None,
-        timeout_s: float | None = None,
-        security: ClientSecurity | None = None,
-    ) -> AsyncAdmin:
-        """A client of brokers or of controllers; see `bootstrap_config` for what it raises."""
-        config = bootstrap_config(
-            bootstrap_servers,
-            bootstrap_controllers,
-            properties,
-            timeout_s=timeout_s,
-            security=security,
-        )
-        return cls(config)
-
-    async def __aenter__(self) -> AsyncAdmin:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeAlias, TypeVar
 
 from quorate.client.admin.io import BlockingIo, finish
 from quorate.client.admin.routing import Calls, ClientConfig, Router
@@ -64,6 +64,8 @@ _GROUPS: Final = {
     ("log_dirs", "LogDirCalls"): "describe_log_dirs alter_replica_log_dirs",
 }
 """Module and class of a group of calls -> its calls."""
+MAX_TIMEOUT_S: Final = ((1 << 31) - 1) // 1000
+"""`default.api.timeout.ms` has 32 bits."""
 _HOME: Final = {name: home for home, names in _GROUPS.items() for name in names.split()}
 
 
@@ -95,8 +97,10 @@ def bootstrap_config(
         from quorate.config.properties_file import read_settings
 
         settings = read_settings(properties)
-    if timeout_s is not None and not 0 < timeout_s < float("inf"):
-        raise BootstrapError(f"The timeout must be a number of seconds above 0, not {timeout_s}")
+    if timeout_s is not None and not 0 < timeout_s <= MAX_TIMEOUT_S:
+        raise BootstrapError(
+            f"The timeout must be a number of seconds above 0, at most {MAX_TIMEOUT_S}: not {timeout_s}"
+        )
     config = client_config(settings, _text(bootstrap_servers), _text(bootstrap_controllers))
     config = with_timeout(config, timeout_s)
     return config if security is None else config._replace(security=security)
@@ -106,7 +110,34 @@ def _text(addresses: Bootstrap | None) -> str | None:
     return addresses if addresses is None or isinstance(addresses, str) else ",".join(addresses)
 
 
-class Admin:
+class OpenedByAddresses:
+    """A client that `open` makes of a bootstrap list or of client properties."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        self.config = config
+
+    @classmethod
+    def open(
+        cls,
+        *,
+        bootstrap_servers: Bootstrap | None = None,
+        bootstrap_controllers: Bootstrap | None = None,
+        properties: Properties | None = None,
+        timeout_s: float | None = None,
+        security: ClientSecurity | None = None,
+    ) -> Self:
+        """A client of brokers or of controllers; see `bootstrap_config` for what it raises."""
+        config = bootstrap_config(
+            bootstrap_servers,
+            bootstrap_controllers,
+            properties,
+            timeout_s=timeout_s,
+            security=security,
+        )
+        return cls(config)
+
+
+class Admin(OpenedByAddresses):
     """A client with blocking calls.
 
     Each call retries after leader changes and lost connections. It returns within
@@ -167,30 +198,10 @@ class Admin:
 
         `give_up_at` (monotonic, s) ends every call; None: each has `default_api_timeout_ms`.
         """
-        self.config = config
+        super().__init__(config)
         self._router = Router(config, BlockingIo(), monotonic, on_wait, give_up_at)
 
-    @classmethod
-    def open(
-        cls,
-        *,
-        bootstrap_servers: Bootstrap | None = None,
-        bootstrap_controllers: Bootstrap | None = None,
-        properties: Properties | None = None,
-        timeout_s: float | None = None,
-        security: ClientSecurity | None = None,
-    ) -> Admin:
-        """A client of brokers or of controllers; see `bootstrap_config` for what it raises."""
-        config = bootstrap_config(
-            bootstrap_servers,
-            bootstrap_controllers,
-            properties,
-            timeout_s=timeout_s,
-            security=security,
-        )
-        return cls(config)
-
-    def __enter__(self) -> Admin:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

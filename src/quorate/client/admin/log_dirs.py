@@ -8,6 +8,7 @@ from typing import NamedTuple
 from quorate.client.admin.parts import each_failed
 from quorate.client.admin.reassignments import PartitionName, by_topic
 from quorate.client.admin.routing import Calls
+from quorate.client.connection import ClientError
 from quorate.client.results import RequestFailedError, check, failure_of
 
 
@@ -42,12 +43,22 @@ class LogDirCalls(Calls):
 
     async def describe_log_dirs(
         self, broker_ids: Iterable[int]
-    ) -> Mapping[int, tuple[LogDir, ...]]:
-        """The directories of each broker. Raises UnsupportedEndpointTypeError for controllers."""
+    ) -> Mapping[int, tuple[LogDir, ...] | ClientError]:
+        """The directories of each broker, or why it did not name them.
+
+        A broker that fails does not hide the others. Raises UnsupportedEndpointTypeError for
+        controllers.
+        """
         self.router.refuse_controllers("DescribeLogDirs")
         ids = sorted(set(broker_ids))
-        found = await self.router.gather([self._dirs_of(each) for each in ids])
+        found = await self.router.gather([self._dirs_or_failure(each) for each in ids])
         return dict(zip(ids, found, strict=True))
+
+    async def _dirs_or_failure(self, broker_id: int) -> tuple[LogDir, ...] | ClientError:
+        try:
+            return await self._dirs_of(broker_id)
+        except ClientError as error:
+            return error
 
     async def _dirs_of(self, broker_id: int) -> tuple[LogDir, ...]:
         from quorate.wire.messages.log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse

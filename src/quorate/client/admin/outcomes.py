@@ -48,28 +48,30 @@ def note_of(request: Message) -> str | None:
 class PartlyDoneError(ClientError):
     """A call about many items was sent in several requests, and one of them failed.
 
-    `results` are those of the requests before it. `unknown` has the items of the failed request if they
-    may have been changed. `not_done` has the items that were not changed.
+    `results` are those of the requests before it, and `answered` has each of their items with its error,
+    None where it was changed. `unknown` has the items of the failed request if they may have been
+    changed. `not_done` has the items that were not changed.
     """
 
     def __init__(
         self,
         cause: ClientError,
         results: Sequence[Any],
-        answered: int,
+        answered: Sequence[tuple[Any, RequestFailedError | None]],
         unknown: Sequence[Any],
         not_done: Sequence[Any],
     ) -> None:
         self.cause = cause
         self.results = tuple(results)
+        self.answered = tuple(answered)
         self.unknown = tuple(unknown)
         self.not_done = tuple(not_done)
-        parts = [f"{answered} were answered before"]
+        parts = [f"{len(answered)} were answered before"]
         if unknown:
             parts.append(f"{len(unknown)} may have been changed: {_some(unknown)}")
         if not_done:
             parts.append(f"{len(not_done)} were not changed: {_some(not_done)}")
-        total = answered + len(unknown) + len(not_done)
+        total = len(answered) + len(unknown) + len(not_done)
         super().__init__(f"{cause}. Of {total} items {'; '.join(parts)}")
 
 

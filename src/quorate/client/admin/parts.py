@@ -79,11 +79,24 @@ async def in_parts(
                     raise
                 rest = [name(item) for each in parts[number + 1 :] for item in each]
                 failed = [name(item) for item in part]
-                answered = sum(map(len, parts[:number]))
+                answered = [
+                    (name(item), outcome)
+                    for sent, result in zip(parts, found, strict=False)
+                    for item, outcome in zip(sent, _errors([*map(name, sent)], result), strict=True)
+                ]
                 unknown = failed if is_unknown(error) else []
                 not_done = rest if unknown else [*failed, *rest]
                 raise PartlyDoneError(error, found, answered, unknown, not_done) from error
     return found
+
+
+def _errors(names: Sequence[Any], result: Any) -> list[RequestFailedError | None]:
+    """The error of each item of a part, from the result that `send` has for it."""
+    outcomes = [result.get(each) for each in names] if isinstance(result, dict) else [*result]
+    outcomes += [None] * (len(names) - len(outcomes))
+    return [
+        each if isinstance(each, RequestFailedError) else None for each in outcomes[: len(names)]
+    ]
 
 
 async def each_failed(
