@@ -211,7 +211,8 @@ DEFINITIONS: Final[tuple[MetricDefinition, ...]] = (
     MetricDefinition(
         "kafka_controller_kafka_controller_metadata_error_total", "counter", CONTROLLER,
         "MetadataErrorCount",
-        "Snapshots that could not be written or were damaged; an error in the log stops the node",
+        "Failed decisions of the active controller, and snapshots that could not be written or were "
+        "damaged; an error in the log stops the node",
         lambda s: s.meters.errors,
     ),
     MetricDefinition(
