@@ -53,6 +53,8 @@ class KeyEntry:
 
     key: PrivateKeyTypes
     chain: Sequence[x509.Certificate]
+    entries: Sequence[x509.Certificate]
+    """The first certificate of each entry of the store; a PEM store has one entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +200,9 @@ def _pem(place: str, text: str, password: str | None) -> _StoreContent:
         raise StoreError(
             place, "invalid PEM, or ssl.key.password is not the key's password"
         ) from None
-    entry = None if key is None or not certificates else KeyEntry(key, certificates)
+    entry = (
+        None if key is None or not certificates else KeyEntry(key, certificates, certificates[:1])
+    )
     return _StoreContent(entry, certificates)
 
 
@@ -214,7 +218,8 @@ def _pkcs12(place: str, data: bytes, password: str | None) -> _StoreContent:
         return _StoreContent(None, others)
     own = store.cert.certificate
     named = [one.certificate for one in store.additional_certs if _is_entry(one)]
-    return _StoreContent(KeyEntry(store.key, _ordered(own, others)), [own, *named])
+    entries = [own, *named]
+    return _StoreContent(KeyEntry(store.key, _ordered(own, others), entries), entries)
 
 
 def _is_entry(one: pkcs12.PKCS12Certificate) -> bool:
@@ -277,7 +282,7 @@ def _jks_content(
                         place, "the JKS store holds a key: set the password of the key or the store"
                     )
                 key = serialization.load_der_private_key(_open(place, sealed, key_password), None)
-                entry = KeyEntry(key, chain)
+                entry = KeyEntry(key, chain, trusted)
         elif tag == 2:
             trusted += _certificates(stream, 1, version)
         else:
