@@ -104,6 +104,19 @@ class ClientSecurity:
     """Whether TLS failed for a reason that another attempt meets again."""
     login: Login | None = None
     """Begins the SASL exchange; None: the listener has none."""
+    user: str | None = None
+    """Who logs in, where the configuration says it."""
+    subject: str | None = None
+    """The subject of the certificate of this side; None: it has none."""
+
+
+def principal_of(security: ClientSecurity | None) -> tuple[str, str]:
+    """The principal as its node names it, "" where only the node knows; and a note about it."""
+    if security is None or (security.login is None and security.subject is None):
+        return "User:ANONYMOUS", " (this side showed no certificate and no login)"
+    if security.login is not None:
+        return f"User:{security.user}" if security.user else "", ""
+    return f"User:{security.subject}", " (ssl.principal.mapping.rules there may shorten the name)"
 
 
 class SentRequest(NamedTuple):

@@ -116,5 +116,8 @@ def _run(words: list[str], refusal: str | None) -> None:
                 f"but it ended with exit code {run.returncode}: {(run.stderr or run.stdout).strip()}"
             )
     shown = (run.stderr if refused else run.stdout).strip().splitlines()
-    for line in shown[-1:] if refused else shown[:_LINES]:
+    if refusal is not None:  # what Kafka's tool says before it is no part of the tour
+        first = next((at for at, line in enumerate(shown) if refusal in line), -1)
+        shown = shown[first:]
+    for line in shown[:_LINES]:
         show_line(line)

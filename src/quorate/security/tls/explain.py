@@ -180,6 +180,11 @@ def _described(certificate: x509.Certificate | None, *, dates: bool = False) -> 
     return f" [{', '.join(facts)}]"
 
 
+def subject_text(certificate: x509.Certificate) -> str:
+    """The subject of a certificate in one line."""
+    return _name(certificate.subject)
+
+
 def _name(name: x509.Name) -> str:
     try:
         return _clean(rfc2253(name.public_bytes())) or "(empty)"
