@@ -46,7 +46,7 @@ def test_a_refused_call_names_node_principal_and_operation(quorate, node):
     )
 
 
-def test_who_may_not_ask_for_the_leader_is_told_so(quorate, node):
+def test_a_refused_look_for_the_leader_is_explained(quorate, node):
     denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     node.answers["DescribeClusterRequest"] = [DescribeClusterResponse(error_code=denied)]
     words = "metadata-quorum", "--bootstrap-controller", node.address, "describe", "--status"

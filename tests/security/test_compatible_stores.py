@@ -55,7 +55,7 @@ def p12(own, *others):
 
 
 class Node:
-    """A listener with a key store of `first`, and a trust store unless told otherwise."""
+    """A listener with a key store of `first`, and a trust store."""
 
     def __init__(self, directory, first, **values):
         self.path = directory / "store"

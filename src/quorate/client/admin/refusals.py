@@ -43,7 +43,7 @@ def explained(
 ) -> str:
     """One line that names the node, the principal where it is known, and the ACL that is missing.
 
-    asked: the node that refused, and the API key. `config` tells who logged in.
+    asked: the node that refused, and the API key. `config` says who logged in.
     """
     node, key = asked
     kind, option = _USERS if key == _CREATE_TOKEN else _RESOURCES[error.code]
