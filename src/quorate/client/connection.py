@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, cast
 from quorate import __version__
 from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import Address
-from quorate.wire.errors import EncodeError, UnsupportedFieldError, WireError
+from quorate.wire.errors import EncodeError, TlsBytesError, UnsupportedFieldError, WireError
 from quorate.wire.frame import FrameReader
 from quorate.wire.header import decode_response, encode_request
 from quorate.wire.messages.cluster import ApiVersionsRequest, ApiVersionsResponse
@@ -376,6 +376,12 @@ class Connection:
             ) from None
         except OSError as error:
             raise self._broken(error) from None
+        except TlsBytesError:
+            protocol = "SSL or SASL_SSL" if self._login is None else "SASL_SSL"
+            raise TlsRefusedError(
+                f"Cannot connect to {self.address}: the node expects TLS, and this side speaks "
+                f"plaintext: set security.protocol={protocol} in --command-config"
+            ) from None
         except WireError as error:
             raise NoResponseError(
                 f"{self.address} sent an invalid response: {error}{self._hint()}"

@@ -66,7 +66,7 @@ def show_security(quorum: Supervisor, admin: Admin) -> None:
     _run(_quorum_words(files.admin_file), None)
     show_step("Refused: a tool without TLS")
     plain = ["metadata-quorum", "--bootstrap-controller", quorum.bootstrap, *_DESCRIBE]
-    _run(plain, "is it a TLS listener")
+    _run(plain, "expects TLS")
     show_step("Refused: the right password, but no client certificate")
     _run(_quorum_words(files.client_file(NO_CERTIFICATE)), "ssl.client.auth=required there")
     show_step("Refused: the right certificate, but a wrong password")

@@ -70,6 +70,7 @@ _THERE: Final[Mapping[str, str]] = {
     ),
     "TLSV1_ALERT_PROTOCOL_VERSION": "no common version of TLS: compare ssl.enabled.protocols",
     "TLSV1_ALERT_ACCESS_DENIED": "it does not accept the certificate of this side",
+    "SSLV3_ALERT_UNEXPECTED_MESSAGE": _PLAINTEXT,
     "TLSV1_ALERT_INTERNAL_ERROR": "it has a fault of its own: see its log",
 }
 """What the other side's alert says, by OpenSSL's reason."""
