@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+import threading
 
 import pytest
 
@@ -15,6 +16,7 @@ from quorate.client.connection import (
     Connection,
     NoResponseError,
     SilentNodeError,
+    TlsRefusedError,
     UnsupportedVersionError,
 )
 from quorate.wire.header import encode_response
@@ -127,7 +129,6 @@ def test_an_invalid_host_name_is_an_error(host):
 
 BAD_ANSWERS = {
     "hang up": (HANG_UP, "broke: the node closed it.*TLS.*PLAINTEXT"),
-    "alert of TLS": (b"\x15\x03\x03\0\x02\x02\x46", "sent an invalid response: .*TLS.*PLAINTEXT"),
     "silence": (SILENCE, "did not answer within 100 ms"),
     "half a frame": (b"\0\0\0\x20half", "did not answer within 100 ms"),
     "a web server": (b"HTTP/1.1 400 Bad Request\r\n\r\n", "speaks HTTP: is this the port of a me"),
@@ -140,6 +141,28 @@ BAD_ANSWERS = {
         "sent the response to another request",
     ),
 }
+
+
+@pytest.mark.parametrize("record", [b"\x15\x03\x03\0\x02\x02\x46", b"\x15\x03\x01"])
+def test_a_node_that_answers_plaintext_with_an_alert_is_not_asked_again(record):
+    """As a TLS server of OpenSSL or Java does. In two pieces, too."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = Address(*server.getsockname()[:2])
+
+        def answer():
+            with server.accept()[0] as peer:
+                peer.recv(1000)
+                peer.sendall(record)
+                peer.sendall(b"\0" * 5)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        text = (
+            f"Cannot connect to {address}: the node expects TLS, .* security.protocol=SSL or SASL_"
+        )
+        with pytest.raises(TlsRefusedError, match=text):
+            Connection(address, "test", 5000)
+        thread.join(5)
 
 
 @pytest.mark.parametrize("tls", [None, ssl.create_default_context()], ids=["plaintext", "tls"])

@@ -64,10 +64,7 @@ def settings(**keys):
 
 
 def test_the_table_of_tls_has_every_key_that_kafka_and_the_node_have():
-    kafkas = {key for key in broker_configs() if key.startswith("ssl.")} - {
-        "ssl.allow.dn.changes",  # of dynamic configs
-        "ssl.allow.san.changes",
-    }
+    kafkas = {key for key in broker_configs() if key.startswith("ssl.")}
     assert kafkas <= set(TLS)
     assert set(TLS) == TLS_KEYS
 

@@ -245,8 +245,39 @@ def test_a_key_of_another_certificate_is_refused():
         "ssl.keystore.key": PEM_KEY.decode(),
         "ssl.keystore.certificate.chain": CA.cert_pem.bytes().decode(),
     }
-    with pytest.raises(StoreError, match="does not belong to the first certificate"):
+    with pytest.raises(StoreError, match=r"does not belong to the first certificate$"):
         read_key(values)
+
+
+def test_certificates_in_the_wrong_order_are_named_with_their_cure():
+    """A text of its own: the key is there, and no other file is needed."""
+    values = {
+        "ssl.keystore.key": PEM_KEY.decode(),
+        "ssl.keystore.certificate.chain": pem("CERTIFICATE", ROOT.public_bytes(DER))
+        + pem("CERTIFICATE", OWN),
+    }
+    with pytest.raises(
+        StoreError, match=r"but to number 2: .* wrong order.*openssl pkcs12 -export"
+    ):
+        read_key(values)
+
+
+def test_a_certificate_in_the_form_of_openssl_is_named_with_its_cure():
+    """In a trust store, too, where nothing else is missing."""
+    text = pem("TRUSTED CERTIFICATE", OWN + b"0\0")
+    for read in (read_trust, read_key):
+        values = {
+            "ssl.truststore.certificates": text,
+            "ssl.keystore.key": PEM_KEY.decode(),
+            "ssl.keystore.certificate.chain": text,
+        }
+        with pytest.raises(StoreError, match=r"BEGIN TRUSTED CERTIFICATE.*openssl x509 -in"):
+            read(values)
+
+
+def test_the_old_label_of_certificates_is_known():
+    text = pem("X509 CERTIFICATE", OWN)
+    assert not_none(read_trust({"ssl.truststore.certificates": text}))[0].public_bytes(DER) == OWN
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ class Loop:
 
 
 def write_key(path, *names):
-    issued = CA.issue_cert(*names)
+    issued = CA.issue_cert(*names, organization_unit_name="node")
     path.write_bytes(
         b"".join(one.bytes() for one in (issued.private_key_pem, *issued.cert_chain_pems))
     )

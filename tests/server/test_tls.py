@@ -171,7 +171,8 @@ def test_java_suites_of_tls_1_2_are_enforced():
 def test_a_changed_file_is_read_again_and_a_broken_one_keeps_the_old(tmp_path, caplog):
     path = tmp_path / "server.pem"
     path.write_text(SERVER["ssl.keystore.key"] + SERVER["ssl.keystore.certificate.chain"])
-    source = ReloadingContext({"ssl.keystore.location": str(path)}, server_context)
+    values = {"ssl.keystore.location": str(path), "ssl.allow.dn.changes": "true"}
+    source = ReloadingContext({**values, "ssl.allow.san.changes": "true"}, server_context)
     first = source.context
     assert source.poll() is None
     path.write_text("broken")

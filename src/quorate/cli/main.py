@@ -14,6 +14,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TextIO
 
+from quorate.cli.refusals import noted_refusals
+
 if TYPE_CHECKING:
     import click
 
@@ -120,6 +122,14 @@ _OWN_VERSION: Final = TOOLS.keys() - _KAFKAS_VERSION
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line, without the program's name; returns the exit code."""
+    code = _run(arguments)
+    for line in noted_refusals():
+        if code != 0:
+            print(line, file=sys.stderr)
+    return code
+
+
+def _run(arguments: Sequence[str]) -> int:
     name, rest = (arguments[0], list(arguments[1:])) if arguments else ("--help", [])
     try:
         if name == "--version" or (name in _OWN_VERSION and rest == ["--version"]):

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from quorate.cli.refusals import note_refusal
+
 if TYPE_CHECKING:
     from quorate.client import Admin
     from quorate.config.settings import Settings
@@ -215,5 +217,6 @@ def open_admin(options: Mapping[str, Any]) -> tuple[Admin, Settings | None]:
     config = client_config(settings, servers, controllers)
     seconds = options.get("timeout")
     give_up_at = None if seconds is None else time.monotonic() + seconds
-    admin = Admin(with_timeout(config, seconds), on_wait=on_wait, give_up_at=give_up_at)
+    limited = with_timeout(config, seconds)
+    admin = Admin(limited, on_wait=on_wait, give_up_at=give_up_at, on_refusal=note_refusal)
     return admin, settings

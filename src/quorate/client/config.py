@@ -132,14 +132,17 @@ def _with_settings(config: ClientConfig, settings: Settings) -> ClientConfig:
 
 def _security(settings: Settings, protocol: str) -> ClientSecurity:
     security = _tls(settings) if protocol.endswith("SSL") else ClientSecurity()
-    return replace(security, login=_login(settings)) if protocol.startswith("SASL") else security
+    if not protocol.startswith("SASL"):
+        return security
+    login, user = _login(settings)
+    return replace(security, login=login, user=user)
 
 
-def _login(settings: Settings) -> Login:
-    """The login of `sasl.mechanism` and `sasl.jaas.config`. Raises ConfigError."""
+def _login(settings: Settings) -> tuple[Login, str | None]:
+    """The login of `sasl.mechanism` and `sasl.jaas.config`, and its user. Raises ConfigError."""
     from quorate.config.settings import ConfigError
     from quorate.security.jaas import JaasError, JaasText
-    from quorate.security.sasl.login import TOKEN_URL, login_of
+    from quorate.security.sasl.login import TOKEN_URL, login_of, user_of
     from quorate.security.sasl.mechanism import GSSAPI_REFUSED
 
     mechanism = settings.text("sasl.mechanism") or "GSSAPI"
@@ -149,7 +152,7 @@ def _login(settings: Settings) -> Login:
     text = settings.required("sasl.jaas.config")
     jaas = JaasText("sasl.jaas.config", text, settings.where("sasl.jaas.config"))
     try:
-        return login_of(mechanism, jaas, settings.text(TOKEN_URL))
+        return login_of(mechanism, jaas, settings.text(TOKEN_URL)), user_of(mechanism, jaas)
     except JaasError as error:
         raise ConfigError(str(error), key="sasl.jaas.config") from None
 
@@ -174,13 +177,15 @@ def _refuse_classes(settings: Settings, mechanism: str) -> None:
 def _tls(settings: Settings) -> ClientSecurity:
     # Imported here: reading certificates costs 50 ms, and most tools connect without TLS.
     from quorate.security.tls.contexts import client_context
-    from quorate.security.tls.explain import explain, is_refusal
+    from quorate.security.tls.explain import explain, is_refusal, subject_text
     from quorate.security.tls.stores import StoreError
 
     try:
-        return ClientSecurity(client_context(settings.values), explain, is_refusal)
+        context = client_context(settings.values)
     except StoreError as error:
         settings.refuse(error.key, str(error))
+    subject = None if context.own is None else subject_text(context.own)
+    return ClientSecurity(context, explain, is_refusal, subject=subject)
 
 
 def check_client_keys(settings: Settings) -> None:

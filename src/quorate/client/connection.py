@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, cast
 from quorate import __version__
 from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import Address
-from quorate.wire.errors import EncodeError, UnsupportedFieldError, WireError
+from quorate.wire.errors import EncodeError, TlsBytesError, UnsupportedFieldError, WireError
 from quorate.wire.frame import FrameReader
 from quorate.wire.header import decode_response, encode_request
 from quorate.wire.messages.cluster import ApiVersionsRequest, ApiVersionsResponse
@@ -104,6 +104,19 @@ class ClientSecurity:
     """Whether TLS failed for a reason that another attempt meets again."""
     login: Login | None = None
     """Begins the SASL exchange; None: the listener has none."""
+    user: str | None = None
+    """Who logs in, where the configuration says it."""
+    subject: str | None = None
+    """The subject of the certificate of this side; None: it has none."""
+
+
+def principal_of(security: ClientSecurity | None) -> tuple[str, str]:
+    """The principal as its node names it, "" where only the node knows; and a note about it."""
+    if security is None or (security.login is None and security.subject is None):
+        return "User:ANONYMOUS", " (this side showed no certificate and no login)"
+    if security.login is not None:
+        return f"User:{security.user}" if security.user else "", ""
+    return f"User:{security.subject}", " (ssl.principal.mapping.rules there may shorten the name)"
 
 
 class SentRequest(NamedTuple):
@@ -363,6 +376,12 @@ class Connection:
             ) from None
         except OSError as error:
             raise self._broken(error) from None
+        except TlsBytesError:
+            protocol = "SSL or SASL_SSL" if self._login is None else "SASL_SSL"
+            raise TlsRefusedError(
+                f"Cannot connect to {self.address}: the node expects TLS, and this side speaks "
+                f"plaintext: set security.protocol={protocol} in --command-config"
+            ) from None
         except WireError as error:
             raise NoResponseError(
                 f"{self.address} sent an invalid response: {error}{self._hint()}"

@@ -21,6 +21,7 @@ from quorate.client.connection import (
     NoResponseError,
     TlsRefusedError,
     UnsupportedVersionError,
+    principal_of,
 )
 from quorate.wire.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
 from quorate.wire.messages.fetch import FetchResponse, FetchSnapshotResponse
@@ -250,7 +251,7 @@ class LeaderClient:
             raise self.wrong_quorum(_no_controller(address))
         if code in _DENIED:
             raise self.wrong_quorum(
-                f"{address} refuses the request: {code.name} (it needs ClusterAction on Cluster)"
+                f"{address} refuses the request: {code.name} ({self._needs('ClusterAction')})"
             )
         if code == ErrorCode.UNSUPPORTED_VERSION:
             raise UnsupportedVersionError(f"{address} answered {code.name}")
@@ -360,7 +361,7 @@ class LeaderClient:
             raise self.wrong_quorum(_no_controller(address))
         if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             raise self.wrong_quorum(
-                f"{address} refuses DescribeCluster: {code.name} (it needs Alter on Cluster, and the log "
+                f"{address} refuses DescribeCluster: {code.name} ({self._needs('Alter')}, and for the log "
                 "ClusterAction)"
             )
         if code != ErrorCode.NONE:
@@ -373,6 +374,11 @@ class LeaderClient:
     def _refused_error(self) -> LeaderUnreachableError:
         what = f"controllers {self.controllers}: none of them serves the request"
         return self.unreachable(what, "; ".join(self._failures.values()))
+
+    def _needs(self, operation: str) -> str:
+        """Which ACL is missing, and for whom."""
+        user, note = principal_of(self._security)
+        return f"{user or 'the principal of this login'}{note} needs {operation} on Cluster"
 
     def _timeout_error(self, timeout_ms: int) -> LeaderUnreachableError | LeaderDivergedError:
         older = self._older

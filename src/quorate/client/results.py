@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, Listener, Listeners, ReplicaKey
 from quorate.client.connection import ClientError, NoResponseError
 from quorate.wire.messages.quorum import DescribeQuorumResponse
+
+DENIED: Final = frozenset(
+    (
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    )
+)
+"""What an authorizer refuses."""
 
 
 class RequestFailedError(ClientError):
@@ -101,6 +111,23 @@ def failure_of(code: int, message: str | None) -> RequestFailedError | None:
     if code == ErrorCode.UNSUPPORTED_ENDPOINT_TYPE:
         return UnsupportedEndpointTypeError(code, message)
     return RequestFailedError(code, message)
+
+
+def refusal_of(outcome: Any) -> tuple[RequestFailedError, object] | None:
+    """The first refusal by an authorizer in what a call raised or returned, and its item (or None)."""
+    for item, error in _errors(outcome):
+        if isinstance(error, RequestFailedError) and error.code in DENIED:
+            return error, item
+    return None
+
+
+def _errors(outcome: Any) -> Iterator[tuple[object, Any]]:
+    if isinstance(outcome, Exception):
+        yield None, getattr(outcome, "cause", outcome)
+    elif isinstance(outcome, Mapping):
+        yield from outcome.items()
+    elif isinstance(outcome, tuple | list):
+        yield from ((None, each) for each in outcome)
 
 
 def quorum_of(answer: DescribeQuorumResponse) -> QuorumInfo:

@@ -17,6 +17,7 @@ TLS_KEYS: Final = frozenset(
         *("ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.key.password"),
         *("ssl.truststore.location", "ssl.truststore.password", "ssl.truststore.type"),
         *("ssl.truststore.certificates", CLIENT_AUTH),
+        *("ssl.allow.dn.changes", "ssl.allow.san.changes"),
         *("ssl.endpoint.identification.algorithm", "ssl.enabled.protocols", "ssl.protocol"),
         *("ssl.cipher.suites", MAPPING_RULES, PRINCIPAL_BUILDER),
         *("ssl.provider", "ssl.engine.factory.class", "ssl.secure.random.implementation"),

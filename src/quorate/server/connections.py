@@ -292,12 +292,13 @@ class InboundConnection(asyncio.Protocol):
         self._server.log.log(
             logging.WARNING, "Closed a connection because of an invalid request", text
         )
-        self.close()
+        self.close(error.answer if isinstance(error, WireError) else b"")
 
-    def close(self) -> None:
-        """Close after the responses that are written were sent."""
+    def close(self, last: bytes = b"") -> None:
+        """Close after the responses that are written were sent, and then `last`."""
         self._drop_incoming()
         if self._transport is not None:
+            self._transport.write(last)
             self._transport.close()
 
 

@@ -15,9 +15,13 @@ from typing import Any, Final, cast
 from quorate.base.errors import QuorateError
 from quorate.security.tls.explain import explain
 from quorate.server.authentication import SecuredProtocol
+from quorate.wire.errors import TlsBytesError
 
 _HANDSHAKE: Final = 0x16
 """The first byte of a TLS handshake."""
+_OWN_CLIENT: Final = b"quorate"
+"""The name in ApiVersions of the clients here. They understand the alert that answers plaintext. A client
+of Java takes it for the size of a response, and allocates 336 MiB (KAFKA-4090)."""
 _MAX_HANDSHAKE_BYTES: Final = 524_288
 _RECORD: Final = 16_384
 """The most bytes of a TLS record, and so of a read: a larger buffer costs time for nothing."""
@@ -90,6 +94,8 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
                 self.pause_reading()
                 return
             if self._is_server and not self._handshake_bytes and data[0] != _HANDSHAKE:
+                if _OWN_CLIENT in data and self._lower is not None:
+                    self._lower.write(TlsBytesError.answer)
                 self._break(_PLAINTEXT)
                 return
             self._handshake_bytes += len(data)

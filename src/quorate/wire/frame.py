@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quorate.wire.errors import WireError
+from quorate.wire.errors import TlsBytesError, WireError
 
 MAX_FRAME_SIZE: Final = 104_857_600
 """Kafka's socket.request.max.bytes, in bytes."""
@@ -45,7 +45,7 @@ class FrameReader:
     def feed(self, data: bytes | bytearray | memoryview) -> list[bytes]:
         """Take the next bytes of the stream; the frames they complete, without their lengths.
 
-        Raises WireError for a length that is negative or over the limit.
+        Raises WireError for a length that is negative or over the limit, TlsBytesError where it is none.
         """
         if len(data) < self._missing:
             self._waiting += data
@@ -81,13 +81,15 @@ class FrameReader:
     def _checked(self, size: int) -> int:
         if 0 <= size <= self._max_size:
             return size
-        hint = "is the peer a Kafka node, and not using TLS?"
+        hint, kind = "is the peer a Kafka node, and not using TLS?", WireError
         if size >> 16 == _TLS:
             hint = "the peer speaks TLS, but this port is PLAINTEXT: compare the security protocols"
+            kind = TlsBytesError
         if size >> 16 == _TLS_ALERT:
             hint = "the peer speaks TLS, but this side PLAINTEXT: compare the security protocols"
+            kind = TlsBytesError
         if size == _HTTP:
             hint = "the peer speaks HTTP: is this the port of a metrics page?"
-        raise WireError(
+        raise kind(
             f"a frame of {size} bytes is announced; allowed are 0 to {self._max_size} ({hint})"
         )

@@ -66,7 +66,7 @@ def show_security(quorum: Supervisor, admin: Admin) -> None:
     _run(_quorum_words(files.admin_file), None)
     show_step("Refused: a tool without TLS")
     plain = ["metadata-quorum", "--bootstrap-controller", quorum.bootstrap, *_DESCRIBE]
-    _run(plain, "is it a TLS listener")
+    _run(plain, "expects TLS")
     show_step("Refused: the right password, but no client certificate")
     _run(_quorum_words(files.client_file(NO_CERTIFICATE)), "ssl.client.auth=required there")
     show_step("Refused: the right certificate, but a wrong password")
@@ -116,5 +116,8 @@ def _run(words: list[str], refusal: str | None) -> None:
                 f"but it ended with exit code {run.returncode}: {(run.stderr or run.stdout).strip()}"
             )
     shown = (run.stderr if refused else run.stdout).strip().splitlines()
-    for line in shown[-1:] if refused else shown[:_LINES]:
+    if refusal is not None:  # what Kafka's tool says before it is no part of the tour
+        first = next((at for at, line in enumerate(shown) if refusal in line), -1)
+        shown = shown[first:]
+    for line in shown[:_LINES]:
         show_line(line)

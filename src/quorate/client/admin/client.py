@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 
 from quorate.client.admin.io import BlockingIo, finish
 from quorate.client.admin.routing import Calls, ClientConfig, Router
+from quorate.client.connection import ClientError
+from quorate.client.results import refusal_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -193,12 +195,15 @@ class Admin(OpenedByAddresses):
         monotonic: Callable[[], float] = time.monotonic,
         on_wait: Callable[[str], None] = lambda reason: None,
         give_up_at: float | None = None,
+        on_refusal: Callable[[str], None] = lambda line: None,
     ) -> None:
         """`on_wait` gets the reason once per call that takes longer than `report_after_ms`.
 
-        `give_up_at` (monotonic, s) ends every call; None: each has `default_api_timeout_ms`.
+        `give_up_at` (monotonic, s) ends every call; None: each has `default_api_timeout_ms`. `on_refusal`
+        gets a line about each call that an authorizer refused: by which node, and which ACL is missing.
         """
         super().__init__(config)
+        self._on_refusal = on_refusal
         self._router = Router(config, BlockingIo(), monotonic, on_wait, give_up_at)
 
     def __enter__(self) -> Self:
@@ -217,13 +222,25 @@ class Admin(OpenedByAddresses):
             raise AttributeError(f"'Admin' object has no attribute {name!r}")
         module, group = home
         calls = getattr(import_module(f"quorate.client.admin.{module}"), group)(self._router)
-        call = partial(_run, getattr(calls, name))
+        call = partial(self._run, getattr(calls, name))
         setattr(self, name, call)  # the next use does not come here
         return call
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *_HOME})
 
+    def _run(self, call: Callable[..., Coroutine[Any, Any, T]], /, *args: Any, **words: Any) -> T:
+        try:
+            found = finish(call(*args, **words))
+        except ClientError as error:
+            self._note_refusal(error)
+            raise
+        self._note_refusal(found)
+        return found
 
-def _run(call: Callable[..., Coroutine[Any, Any, T]], *args: Any, **words: Any) -> T:
-    return finish(call(*args, **words))
+    def _note_refusal(self, outcome: object) -> None:
+        found, asked = refusal_of(outcome), self._router.asked
+        if found is not None and asked is not None:
+            from quorate.client.admin.refusals import explained
+
+            self._on_refusal(explained(*found, asked, self.config))

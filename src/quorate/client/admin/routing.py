@@ -123,6 +123,7 @@ class Router:
         self._controller: Address | None = None
         self._looked_up_at = float("-inf")
         """When a node named that controller (monotonic, s)."""
+        self.asked: tuple[Address, int] | None = None  # the node of the last request, its API key
         self._cluster: ClusterDescription | None = None
         self._failed_attempts: dict[Address, int] = {}
         """Attempts per node since the last success; the node with the fewest is next."""
@@ -138,6 +139,7 @@ class Router:
         self, connection: Connection, request: Message, answer: type[M], at_least: int = 0
     ) -> M:
         """Send the request; a connection that fails is not used again."""
+        self.asked = connection.address, type(request).schema.key or 0
         timeout_ms = self.deadlines.left_ms(self.config.request_timeout_ms)
         try:
             return await self._io.run(

@@ -54,6 +54,14 @@ def login_of(mechanism: str, jaas: JaasText, token_url: str | None = None) -> Lo
     return begin
 
 
+def user_of(mechanism: str, jaas: JaasText) -> str | None:
+    """Who logs in; None where only the node knows: the owner of a token. Raises JaasError."""
+    options = parse_jaas(jaas, mechanism).options
+    if options.get(TOKEN_AUTH, "").lower() == "true":
+        return None
+    return options.get("username")
+
+
 def _option(jaas: JaasText, module: LoginModule, name: str) -> str:
     found = module.options.get(name)
     if not found:

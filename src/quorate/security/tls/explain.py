@@ -70,6 +70,7 @@ _THERE: Final[Mapping[str, str]] = {
     ),
     "TLSV1_ALERT_PROTOCOL_VERSION": "no common version of TLS: compare ssl.enabled.protocols",
     "TLSV1_ALERT_ACCESS_DENIED": "it does not accept the certificate of this side",
+    "SSLV3_ALERT_UNEXPECTED_MESSAGE": _PLAINTEXT,
     "TLSV1_ALERT_INTERNAL_ERROR": "it has a fault of its own: see its log",
 }
 """What the other side's alert says, by OpenSSL's reason."""
@@ -178,6 +179,11 @@ def _described(certificate: x509.Certificate | None, *, dates: bool = False) -> 
         first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
         facts.append(f"valid from {first:{_TIME}} until {last:{_TIME}}")
     return f" [{', '.join(facts)}]"
+
+
+def subject_text(certificate: x509.Certificate) -> str:
+    """The subject of a certificate in one line."""
+    return _name(certificate.subject)
 
 
 def _name(name: x509.Name) -> str:

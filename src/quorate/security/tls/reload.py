@@ -8,7 +8,8 @@ from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.base.file_stamp import FileStamp, file_stamp
-from quorate.security.tls.stores import read_key
+from quorate.security.tls.compatible import check_key_change, check_switches, check_trust_change
+from quorate.security.tls.stores import KeyEntry, key_place, named, read_key
 
 _FILES: Final = ("ssl.keystore.location", "ssl.truststore.location")
 _DAY_S: Final = 86_400
@@ -17,8 +18,8 @@ _DAY_S: Final = 86_400
 class ReloadingContext:
     """Makes the context, and again when `poll` finds a changed file or gets other values.
 
-    What is new and cannot be used leaves the old context in place; `fault` says why. Raises StoreError
-    at first.
+    What is new and cannot be used, or must not take the place of what is in use (`compatible`), leaves
+    the old context in place; `fault` says why. Raises StoreError at first.
     """
 
     def __init__(
@@ -31,8 +32,10 @@ class ReloadingContext:
         self._values = values
         self._make = make
         self._seen = self._stamps()
+        check_switches(values)
         self.context = make(values)
-        self.expires_at_s = self._expiry()
+        self._used, self._used_values = read_key(values), values
+        self.expires_at_s = _expiry(self._used)
         """When the first certificate of the chain expires, in s since 1970; None: there is none."""
 
     def days_to_expiry(self, now_s: float) -> float | None:
@@ -42,7 +45,8 @@ class ReloadingContext:
     def poll(self, values: Mapping[str, str] | None = None) -> bool | None:
         """Read changed files: True when they are in use now, False when refused, None unchanged.
 
-        `values` replace those of today.
+        `values` replace those of today. Dynamic configs may name no key store that a changed file could
+        not hold.
         """
         old, self._values = self._values, self._values if values is None else values
         stamps = self._stamps()
@@ -51,20 +55,25 @@ class ReloadingContext:
         self._seen = stamps
         try:
             context = self._make(self._values)
-            self.expires_at_s = self._expiry()
+            entry = read_key(self._values)
+            with named(key_place(self._values)):
+                check_key_change(self._used, entry, self._values)
+            check_trust_change(self._used_values, self._values)
         except (QuorateError, ssl.SSLError) as error:
             self.fault = str(error)
             self.refused_changes += 1
             return False
         self.context, self.fault = context, None
+        self._used, self._used_values = entry, self._values
+        self.expires_at_s = _expiry(entry)
         return True
-
-    def _expiry(self) -> float | None:
-        entry = read_key(self._values)
-        if entry is None:
-            return None
-        return min(one.not_valid_after_utc.timestamp() for one in entry.chain)
 
     def _stamps(self) -> Sequence[FileStamp | None]:
         paths = (self._values.get(key) for key in _FILES)
         return [file_stamp(path) if path else None for path in paths]
+
+
+def _expiry(entry: KeyEntry | None) -> float | None:
+    if entry is None:
+        return None
+    return min(one.not_valid_after_utc.timestamp() for one in entry.chain)

@@ -36,6 +36,12 @@ _NOT_PKCS8: Final = (
     "the private key is in a form of OpenSSL's or OpenSSH's own: convert it to PKCS#8, as with "
     "openssl pkcs8 -topk8"
 )
+_NOT_THE_FIRST: Final = "the private key does not belong to the first certificate"
+_TRUSTED: Final = (
+    "a certificate in a form of OpenSSL's own, with notes about its use (BEGIN TRUSTED CERTIFICATE): "
+    "convert it to X.509 with openssl x509 -in OLD.pem -out NEW.pem"
+)
+_CERTIFICATES: Final = ("CERTIFICATE", "X509 CERTIFICATE")
 _PEM: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 
 
@@ -53,6 +59,8 @@ class KeyEntry:
 
     key: PrivateKeyTypes
     chain: Sequence[x509.Certificate]
+    entries: Sequence[x509.Certificate]
+    """The first certificate of each entry of the store; a PEM store has one entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +117,19 @@ def _read_key(values: Mapping[str, str]) -> KeyEntry | None:
         )
     if found.entry is None:
         raise StoreError(place, "the store holds no private key with a certificate")
-    if found.entry.key.public_key() != found.entry.chain[0].public_key():
-        raise StoreError(place, "the private key does not belong to the first certificate")
+    own = found.entry.key.public_key()
+    if own != found.entry.chain[0].public_key():
+        places = [at for at, one in enumerate(found.entry.chain, 1) if one.public_key() == own]
+        raise StoreError(place, _misplaced(places[0]) if places else _NOT_THE_FIRST)
     return found.entry
+
+
+def _misplaced(number: int) -> str:
+    return (
+        f"{_NOT_THE_FIRST}, but to number {number}: the certificates are in the wrong order. Put that "
+        "of the key first, then its issuers. Or make a PKCS12 store, where the order does not count: "
+        "openssl pkcs12 -export -in STORE.pem -out STORE.p12"
+    )
 
 
 def read_trust(values: Mapping[str, str]) -> Sequence[x509.Certificate] | None:
@@ -185,7 +203,9 @@ def _pem(place: str, text: str, password: str | None) -> _StoreContent:
         for label, body in _PEM.findall(text):
             lines = "\n".join(re.findall(".{1,64}", re.sub(r"\s", "", body)))
             block = f"-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n".encode()
-            if label == "CERTIFICATE":
+            if label == "TRUSTED CERTIFICATE":
+                raise StoreError(place, _TRUSTED)
+            if label in _CERTIFICATES:
                 certificates.append(x509.load_pem_x509_certificate(block))
             elif label.endswith("PRIVATE KEY"):
                 if "Proc-Type:" in body or label.startswith("OPENSSH"):
@@ -198,7 +218,9 @@ def _pem(place: str, text: str, password: str | None) -> _StoreContent:
         raise StoreError(
             place, "invalid PEM, or ssl.key.password is not the key's password"
         ) from None
-    entry = None if key is None or not certificates else KeyEntry(key, certificates)
+    entry = (
+        None if key is None or not certificates else KeyEntry(key, certificates, certificates[:1])
+    )
     return _StoreContent(entry, certificates)
 
 
@@ -214,7 +236,8 @@ def _pkcs12(place: str, data: bytes, password: str | None) -> _StoreContent:
         return _StoreContent(None, others)
     own = store.cert.certificate
     named = [one.certificate for one in store.additional_certs if _is_entry(one)]
-    return _StoreContent(KeyEntry(store.key, _ordered(own, others)), [own, *named])
+    entries = [own, *named]
+    return _StoreContent(KeyEntry(store.key, _ordered(own, others), entries), entries)
 
 
 def _is_entry(one: pkcs12.PKCS12Certificate) -> bool:
@@ -277,7 +300,7 @@ def _jks_content(
                         place, "the JKS store holds a key: set the password of the key or the store"
                     )
                 key = serialization.load_der_private_key(_open(place, sealed, key_password), None)
-                entry = KeyEntry(key, chain)
+                entry = KeyEntry(key, chain, trusted)
         elif tag == 2:
             trusted += _certificates(stream, 1, version)
         else:
