@@ -10,11 +10,31 @@ from typing import Any
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.controller import partition_changes, reassignments
+from quorate.base.ids import ZERO_UUID, Uuid
+from quorate.controller import (
+    brokers,
+    configs,
+    features,
+    new_partitions,
+    partition_changes,
+    placement,
+    quotas,
+    reassignments,
+    registration,
+    topic_deletion,
+    topics,
+)
+from quorate.controller.assignments import BrokerFacts
 from quorate.controller.head import Head
 from quorate.controller.liveness import Liveness, LivenessChange
 from quorate.controller.partition_changes import PartitionTarget
 from quorate.controller.partition_index import PartitionIndex
+from quorate.formats.records import (
+    ClientQuotaRecord,
+    ConfigRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+)
 from quorate.metadata.image import Partition
 from quorate.node.node_io import NodeEffects
 from quorate.node.write_queue import WriteQueue
@@ -225,6 +245,104 @@ def test_worlds_with_brokers_find_a_broken_controller(
     )
     failures = (run_plan(plan, checked()).failure for plan in plans)
     failure = next(found for found in failures if found is not None)
+    assert failure.check == check
+
+
+def forgets_records(records: list[Any]) -> None:
+    """In place of check_size: a request is acknowledged, and nothing is written."""
+    records.clear()
+
+
+PLACE = placement._Racks.place
+
+
+def places_all_on_one(racks: placement._Racks, replication_factor: int) -> list[int]:
+    """In place of _Racks.place."""
+    return PLACE(racks, 1) * replication_factor
+
+
+def names_one_directory(facts: BrokerFacts, replicas: Sequence[int]) -> list[Uuid]:
+    """In place of BrokerFacts.directories: the record has fewer directories than replicas."""
+    return [ZERO_UUID]
+
+
+REGISTRATION_RECORD = brokers._registration_record
+
+
+def gives_one_epoch(request: Any, same: Any, context: Any) -> RegisterBrokerRecord:
+    """In place of _registration_record: all registrations have the same epoch."""
+    record = REGISTRATION_RECORD(request, same, context)
+    record.broker_epoch = 7
+    return record
+
+
+DIRECTION = features._check_direction
+
+
+def upgrades_downwards(name: str, level: int, current: int, kind: int, reason: str | None) -> None:
+    """In place of _check_direction."""
+    DIRECTION(name, level, min(level, current), kind, reason)
+
+
+def takes_any_version(current: int, level: int, kind: int) -> None:
+    """In place of _check_metadata_version."""
+
+
+def writes_no_quota(*ignored: object) -> list[ClientQuotaRecord]:
+    """In place of _alter_one."""
+    return []
+
+
+def writes_no_config(*ignored: object, **named: object) -> list[ConfigRecord]:
+    """In place of changed_configs."""
+    return []
+
+
+REGISTER_CONTROLLER_RECORD = registration._record
+
+
+def registers_another(request: Any) -> RegisterControllerRecord:
+    """In place of _record."""
+    record = REGISTER_CONTROLLER_RECORD(request)
+    record.controller_id += 5000
+    return record
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(
+    ("bugs", "check", "first"),
+    [
+        ([(topics, "check_size", forgets_records)], "acknowledged topics", 4),
+        ([(topic_deletion, "check_size", forgets_records)], "acknowledged topics", 5),
+        ([(new_partitions, "check_size", forgets_records)], "acknowledged topics", 5),
+        ([(placement._Racks, "place", places_all_on_one)], "partition states", 3),
+        ([(BrokerFacts, "directories", names_one_directory)], "defect", 4),
+        ([(brokers, "_registration_record", gives_one_epoch)], "broker epochs grow", 1),
+        (
+            [
+                (features, "_check_direction", upgrades_downwards),
+                (features, "_check_metadata_version", takes_any_version),
+            ],
+            "head is not behind",
+            2,
+        ),
+        ([(quotas, "_alter_one", writes_no_quota)], "acknowledged metadata", 0),
+        ([(configs, "changed_configs", writes_no_config)], "acknowledged configs", 4),
+        ([(registration, "_record", registers_another)], "acknowledged registrations", 0),
+    ],
+    ids=[
+        *("topics", "deletion", "partitions", "placement", "directories", "brokers"),
+        *("features", "quotas", "configs", "controllers"),
+    ],
+)
+def test_worlds_find_a_bug_of_each_domain(
+    monkeypatch: pytest.MonkeyPatch, bugs: list[tuple[Any, str, Any]], check: str, first: int
+) -> None:
+    """Within five seeds; `first` is where they begin."""
+    for owner, name, mutant in bugs:
+        monkeypatch.setattr(owner, name, mutant)
+    outcomes = (run_seed(seed, checked(), CONTROLLERS) for seed in range(first, first + 5))
+    failure = next(found.failure for found in outcomes if found.failure is not None)
     assert failure.check == check
 
 
