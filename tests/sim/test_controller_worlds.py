@@ -253,12 +253,9 @@ def forgets_records(records: list[Any]) -> None:
     records.clear()
 
 
-PLACE = placement._Racks.place
-
-
-def places_all_on_one(racks: placement._Racks, replication_factor: int) -> list[int]:
-    """In place of _Racks.place."""
-    return PLACE(racks, 1) * replication_factor
+def on_one_broker(original: Any) -> Any:
+    """Around _Racks.place."""
+    return lambda racks, factor: original(racks, 1) * factor
 
 
 def names_one_directory(facts: BrokerFacts, replicas: Sequence[int]) -> list[Uuid]:
@@ -266,22 +263,20 @@ def names_one_directory(facts: BrokerFacts, replicas: Sequence[int]) -> list[Uui
     return [ZERO_UUID]
 
 
-REGISTRATION_RECORD = brokers._registration_record
+def with_one_epoch(original: Any) -> Any:
+    """Around _registration_record: all registrations have the same epoch."""
 
+    def record(*given: Any) -> RegisterBrokerRecord:
+        made: RegisterBrokerRecord = original(*given)
+        made.broker_epoch = 7
+        return made
 
-def gives_one_epoch(request: Any, same: Any, context: Any) -> RegisterBrokerRecord:
-    """In place of _registration_record: all registrations have the same epoch."""
-    record = REGISTRATION_RECORD(request, same, context)
-    record.broker_epoch = 7
     return record
 
 
-DIRECTION = features._check_direction
-
-
-def upgrades_downwards(name: str, level: int, current: int, kind: int, reason: str | None) -> None:
-    """In place of _check_direction."""
-    DIRECTION(name, level, min(level, current), kind, reason)
+def downwards(original: Any) -> Any:
+    """Around _check_direction: an upgrade may lower a level."""
+    return lambda name, level, current, *rest: original(name, level, min(level, current), *rest)
 
 
 def takes_any_version(current: int, level: int, kind: int) -> None:
@@ -298,37 +293,46 @@ def writes_no_config(*ignored: object, **named: object) -> list[ConfigRecord]:
     return []
 
 
-REGISTER_CONTROLLER_RECORD = registration._record
+def of_another(original: Any) -> Any:
+    """Around _record of a controller."""
 
+    def record(request: Any) -> RegisterControllerRecord:
+        made: RegisterControllerRecord = original(request)
+        made.controller_id += 5000
+        return made
 
-def registers_another(request: Any) -> RegisterControllerRecord:
-    """In place of _record."""
-    record = REGISTER_CONTROLLER_RECORD(request)
-    record.controller_id += 5000
     return record
+
+
+def put(mutant: Any) -> Callable[[Any], Any]:
+    """In place of whatever is there."""
+    return lambda original: mutant
+
+
+RACKS = "_Racks"
 
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize(
     ("bugs", "check", "first"),
     [
-        ([(topics, "check_size", forgets_records)], "acknowledged topics", 4),
-        ([(topic_deletion, "check_size", forgets_records)], "acknowledged topics", 5),
-        ([(new_partitions, "check_size", forgets_records)], "acknowledged topics", 5),
-        ([(placement._Racks, "place", places_all_on_one)], "partition states", 3),
-        ([(BrokerFacts, "directories", names_one_directory)], "defect", 4),
-        ([(brokers, "_registration_record", gives_one_epoch)], "broker epochs grow", 1),
+        ([(topics, "check_size", put(forgets_records))], "acknowledged topics", 4),
+        ([(topic_deletion, "check_size", put(forgets_records))], "acknowledged topics", 5),
+        ([(new_partitions, "check_size", put(forgets_records))], "acknowledged topics", 5),
+        ([(getattr(placement, RACKS), "place", on_one_broker)], "partition states", 3),
+        ([(BrokerFacts, "directories", put(names_one_directory))], "defect", 4),
+        ([(brokers, "_registration_record", with_one_epoch)], "broker epochs grow", 1),
         (
             [
-                (features, "_check_direction", upgrades_downwards),
-                (features, "_check_metadata_version", takes_any_version),
+                (features, "_check_direction", downwards),
+                (features, "_check_metadata_version", put(takes_any_version)),
             ],
             "head is not behind",
             2,
         ),
-        ([(quotas, "_alter_one", writes_no_quota)], "acknowledged metadata", 0),
-        ([(configs, "changed_configs", writes_no_config)], "acknowledged configs", 4),
-        ([(registration, "_record", registers_another)], "acknowledged registrations", 0),
+        ([(quotas, "_alter_one", put(writes_no_quota))], "acknowledged metadata", 0),
+        ([(configs, "changed_configs", put(writes_no_config))], "acknowledged configs", 4),
+        ([(registration, "_record", of_another)], "acknowledged registrations", 0),
     ],
     ids=[
         *("topics", "deletion", "partitions", "placement", "directories", "brokers"),
@@ -339,8 +343,8 @@ def test_worlds_find_a_bug_of_each_domain(
     monkeypatch: pytest.MonkeyPatch, bugs: list[tuple[Any, str, Any]], check: str, first: int
 ) -> None:
     """Within five seeds; `first` is where they begin."""
-    for owner, name, mutant in bugs:
-        monkeypatch.setattr(owner, name, mutant)
+    for owner, name, around in bugs:
+        monkeypatch.setattr(owner, name, around(getattr(owner, name)))
     outcomes = (run_seed(seed, checked(), CONTROLLERS) for seed in range(first, first + 5))
     failure = next(found.failure for found in outcomes if found.failure is not None)
     assert failure.check == check

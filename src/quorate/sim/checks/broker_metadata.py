@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from quorate.base.errors import ErrorCode
 from quorate.metadata.image import ConfigResource
-from quorate.metadata.resource_types import TOPIC_RESOURCE
 from quorate.sim.world.controller import ControllerResponse
 from quorate.sim.world.observable import SimulatedNode
 from quorate.sim.world.observer import Observer, ViolationError
@@ -39,6 +38,8 @@ _INDEX_EVERY = 16
 """Steps of one node between two comparisons of its index with its head."""
 _ELR = "eligible.leader.replicas.version"
 _NOBODY = -1
+_TOPIC = 2
+"""The type of a resource of configs."""
 
 
 class BrokerMetadataCheck(Observer):
@@ -249,7 +250,7 @@ class BrokerMetadataCheck(Observer):
 
 
 def _of_topic(name: str) -> ConfigResource:
-    return ConfigResource(TOPIC_RESOURCE, name)
+    return ConfigResource(_TOPIC, name)
 
 
 def check_controllers(node_id: int, image: Image, responses: Sequence[ControllerResponse]) -> None:
