@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,17 @@ from immutables import Map
 from narrow import as_any
 from quorate.base.ids import Uuid
 from quorate.controller.partition_index import PartitionIndex
-from quorate.metadata.image import NO_LEADER, Broker, Cluster, Image, Partition, Topic, Topics
+from quorate.metadata.image import (
+    NO_LEADER,
+    Broker,
+    Cluster,
+    ConfigResource,
+    Controller,
+    Image,
+    Partition,
+    Topic,
+    Topics,
+)
 from quorate.sim.checks.broker_metadata import BrokerMetadataCheck
 from quorate.sim.world.controller import ControllerResponse
 from quorate.sim.world.observer import ViolationError
@@ -22,12 +33,18 @@ from quorate.wire.messages import (
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    UnregisterControllerRequest,
+    UnregisterControllerResponse,
 )
 
 pytestmark = pytest.mark.interpreted  # it hands stand-ins to the check
@@ -227,3 +244,44 @@ def test_a_broker_that_is_caught_up_has_its_registration() -> None:
     with pytest.raises(ViolationError) as found:
         check.check_registration(heartbeat(11), 20, (1, 5))
     assert found.value.check == "brokers are caught up"
+
+
+def configured(name: str = "kept1", error: int = 0) -> ControllerResponse:
+    request, answer = IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+    resource = request.AlterConfigsResource
+    change = resource.AlterableConfig(name="min.insync.replicas", config_operation=0, value="2")
+    asked = resource(resource_type=2, resource_name=name, configs=[change])
+    result = answer.AlterConfigsResourceResponse(resource_name=name, error_code=error)
+    return ControllerResponse(-1, request(resources=[asked]), answer(responses=[result]), 11)
+
+
+def test_acknowledged_configs() -> None:
+    check = BrokerMetadataCheck()
+    step(check, node(image(), 5), configured(), configured("dropped1"), configured("kept2", 40))
+    step(check, node(image(), 9))
+    value = Map({"min.insync.replicas": "1"})
+    later = replace(image(), configs=Map({ConfigResource(2, "kept1"): value}))
+    step(check, node(later, 11))
+    with pytest.raises(ViolationError) as found:
+        step(check, node(image(), 12))
+    assert found.value.check == "acknowledged configs"
+
+
+@pytest.mark.parametrize("why", ["lost", "unregistered", "refused", "there"])
+def test_acknowledged_registrations_of_controllers(why: str) -> None:
+    error = 35 if why == "refused" else 0
+    request, response = ControllerRegistrationRequest, ControllerRegistrationResponse
+    responses = [
+        ControllerResponse(-1, request(controller_id=3), response(error_code=error), 11),
+    ]
+    if why == "unregistered":
+        gone = UnregisterControllerRequest(controller_id=3)
+        responses.append(ControllerResponse(-2, gone, UnregisterControllerResponse(), 12))
+    known = Map({3: Controller(3, INCARNATION)}) if why == "there" else Map()
+    later = Image(cluster=Cluster(controllers=known))
+    if why != "lost":
+        step(BrokerMetadataCheck(), node(later, 12), *responses)
+        return
+    with pytest.raises(ViolationError) as found:
+        step(BrokerMetadataCheck(), node(later, 12), *responses)
+    assert found.value.check == "acknowledged registrations"

@@ -10,11 +10,31 @@ from typing import Any
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.controller import partition_changes, reassignments
+from quorate.base.ids import ZERO_UUID, Uuid
+from quorate.controller import (
+    brokers,
+    configs,
+    features,
+    new_partitions,
+    partition_changes,
+    placement,
+    quotas,
+    reassignments,
+    registration,
+    topic_deletion,
+    topics,
+)
+from quorate.controller.assignments import BrokerFacts
 from quorate.controller.head import Head
 from quorate.controller.liveness import Liveness, LivenessChange
 from quorate.controller.partition_changes import PartitionTarget
 from quorate.controller.partition_index import PartitionIndex
+from quorate.formats.records import (
+    ClientQuotaRecord,
+    ConfigRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+)
 from quorate.metadata.image import Partition
 from quorate.node.node_io import NodeEffects
 from quorate.node.write_queue import WriteQueue
@@ -228,12 +248,115 @@ def test_worlds_with_brokers_find_a_broken_controller(
     assert failure.check == check
 
 
-def test_a_voter_is_described_by_what_another_disk_of_its_id_fetched() -> None:
-    """Node 3 gets an empty disk at kraft.version 0, fetches 31 to 53, and then the quorum upgrades.
+def forgets_records(records: list[Any]) -> None:
+    """In place of check_size: a request is acknowledged, and nothing is written."""
+    records.clear()
 
-    The voter set names its first directory, whose row keeps 53.
+
+def on_one_broker(original: Any) -> Any:
+    """Around _Racks.place."""
+    return lambda racks, factor: original(racks, 1) * factor
+
+
+def names_one_directory(facts: BrokerFacts, replicas: Sequence[int]) -> list[Uuid]:
+    """In place of BrokerFacts.directories: the record has fewer directories than replicas."""
+    return [ZERO_UUID]
+
+
+def with_one_epoch(original: Any) -> Any:
+    """Around _registration_record: all registrations have the same epoch."""
+
+    def record(*given: Any) -> RegisterBrokerRecord:
+        made: RegisterBrokerRecord = original(*given)
+        made.broker_epoch = 7
+        return made
+
+    return record
+
+
+def downwards(original: Any) -> Any:
+    """Around _check_direction: an upgrade may lower a level."""
+    return lambda name, level, current, *rest: original(name, level, min(level, current), *rest)
+
+
+def takes_any_version(current: int, level: int, kind: int) -> None:
+    """In place of _check_metadata_version."""
+
+
+def writes_no_quota(*ignored: object) -> list[ClientQuotaRecord]:
+    """In place of _alter_one."""
+    return []
+
+
+def writes_no_config(*ignored: object, **named: object) -> list[ConfigRecord]:
+    """In place of changed_configs."""
+    return []
+
+
+def of_another(original: Any) -> Any:
+    """Around _record of a controller."""
+
+    def record(request: Any) -> RegisterControllerRecord:
+        made: RegisterControllerRecord = original(request)
+        made.controller_id += 5000
+        return made
+
+    return record
+
+
+def put(mutant: Any) -> Callable[[Any], Any]:
+    """In place of whatever is there."""
+    return lambda original: mutant
+
+
+RACKS = "_Racks"
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(
+    ("bugs", "check", "first"),
+    [
+        ([(topics, "check_size", put(forgets_records))], "acknowledged topics", 4),
+        ([(topic_deletion, "check_size", put(forgets_records))], "acknowledged topics", 5),
+        ([(new_partitions, "check_size", put(forgets_records))], "acknowledged topics", 5),
+        ([(getattr(placement, RACKS), "place", on_one_broker)], "partition states", 3),
+        ([(BrokerFacts, "directories", put(names_one_directory))], "defect", 4),
+        ([(brokers, "_registration_record", with_one_epoch)], "broker epochs grow", 1),
+        (
+            [
+                (features, "_check_direction", downwards),
+                (features, "_check_metadata_version", put(takes_any_version)),
+            ],
+            "head is not behind",
+            2,
+        ),
+        ([(quotas, "_alter_one", put(writes_no_quota))], "acknowledged metadata", 0),
+        ([(configs, "changed_configs", put(writes_no_config))], "acknowledged configs", 4),
+        ([(registration, "_record", of_another)], "acknowledged registrations", 0),
+    ],
+    ids=[
+        *("topics", "deletion", "partitions", "placement", "directories", "brokers"),
+        *("features", "quotas", "configs", "controllers"),
+    ],
+)
+def test_worlds_find_a_bug_of_each_domain(
+    monkeypatch: pytest.MonkeyPatch, bugs: list[tuple[Any, str, Any]], check: str, first: int
+) -> None:
+    """Within five seeds; `first` is where they begin."""
+    for owner, name, around in bugs:
+        monkeypatch.setattr(owner, name, around(getattr(owner, name)))
+    outcomes = (run_seed(seed, checked(), CONTROLLERS) for seed in range(first, first + 5))
+    failure = next(found.failure for found in outcomes if found.failure is not None)
+    assert failure.check == check
+
+
+@pytest.mark.parametrize("seed", [864, 959])
+def test_an_upgrade_names_a_directory_that_a_new_disk_has_replaced(seed: int) -> None:
+    """A voter gets an empty disk at kraft.version 0 and fetches; then the quorum upgrades.
+
+    The voter set names its first directory, whose row keeps what the new disk has asked for.
     """
-    assert run_plan(draw_controllers(864), checked()).failure is None
+    assert run_plan(draw_controllers(seed), checked()).failure is None
 
 
 def test_brokers_need_controllers() -> None:

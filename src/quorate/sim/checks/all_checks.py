@@ -64,6 +64,7 @@ from quorate.sim.world.observer import Observer, ViolationError
 
 if TYPE_CHECKING:
     from quorate.raft.state import RaftState
+    from quorate.raft.values import Voter
     from quorate.replica.replica import Effects, Input
     from quorate.storage.api import Recovered
 
@@ -184,7 +185,7 @@ class Checks(Observer):
         if model.tip is not before and (
             model.tip.voters is not before.voters or model.tip.kraft_version != before.kraft_version
         ):
-            self._voters_changed(model, state)
+            self._voters_changed(model, before.voters or model.initial_voters, state)
         check_electable(model, effects, state)
         if effects.sends or effects.answers:
             self.messages.sent(model, effects, state)
@@ -317,8 +318,11 @@ class Checks(Observer):
                 check_age(model, entry, job)
                 check_snapshot_control(model, entry, job)
 
-    def _voters_changed(self, model: ReplicaModel, state: RaftState) -> None:
+    def _voters_changed(
+        self, model: ReplicaModel, before: tuple[Voter, ...], state: RaftState
+    ) -> None:
         """The newest Voters record of the log is in force, and no record that was truncated."""
+        model.received.voters_named(before, model.voters)
         newest = model.tip.voters_entry
         if newest is not None and newest in model.new_voter_batches:
             self.voter_changes.voters_written(model, newest)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from quorate.base.errors import ErrorCode
+from quorate.metadata.image import ConfigResource
 from quorate.sim.world.controller import ControllerResponse
 from quorate.sim.world.observable import SimulatedNode
 from quorate.sim.world.observer import Observer, ViolationError
@@ -15,10 +16,15 @@ from quorate.wire.messages import (
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreateTopicsResponse,
     DeleteTopicsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    UnregisterControllerRequest,
 )
 
 if TYPE_CHECKING:
@@ -32,13 +38,15 @@ _INDEX_EVERY = 16
 """Steps of one node between two comparisons of its index with its head."""
 _ELR = "eligible.leader.replicas.version"
 _NOBODY = -1
+_TOPIC = 2
+"""The type of a resource of configs."""
 
 
 class BrokerMetadataCheck(Observer):
     """Looks at the image of a ControllerNode after each step that changed it.
 
     It relies on the clients of a simulated world: no client deletes a topic whose name begins with
-    KEPT, and none unregisters a broker.
+    KEPT or a config, and none unregisters a broker.
     """
 
     def __init__(self) -> None:
@@ -52,6 +60,8 @@ class BrokerMetadataCheck(Observer):
         """Acknowledged topics that stay: end offset (exclusive), id, number of partitions."""
         self._deleted: dict[Uuid, int] = {}
         """Topics whose deletion is acknowledged, and its end offset (exclusive)."""
+        self._configured: dict[tuple[str, str], int] = {}
+        """By (topic that stays, config) of an acknowledged value: the end offset (exclusive)."""
         self._registered: dict[tuple[int, int], tuple[tuple[int, int], int]] = {}
         """By (broker id, broker epoch): the (node, epoch) that led, and the offset of the registration."""
         self._steps = 0
@@ -68,6 +78,7 @@ class BrokerMetadataCheck(Observer):
             if response.committed is not None and response.committed >= 0:
                 self.acknowledge(response, response.committed)
                 self._check_registration(response, response.committed, node)
+        check_controllers(node.node_id, node.image, responses)
         image, offset = node.image, node.image_offset
         seen, seen_offset = self._seen.get(node.node_id, (None, -1))
         if seen is not image:
@@ -186,9 +197,25 @@ class BrokerMetadataCheck(Observer):
             for deleted in found.responses:
                 if deleted.error_code == ErrorCode.NONE:
                     self._deleted[deleted.topic_id] = end
+        elif isinstance(found, IncrementalAlterConfigsResponse):
+            assert isinstance(request, IncrementalAlterConfigsRequest)
+            self._acknowledge_configs(request, found, end)
         else:
             return
         self._seen.clear()
+
+    def _acknowledge_configs(
+        self,
+        request: IncrementalAlterConfigsRequest,
+        response: IncrementalAlterConfigsResponse,
+        end: int,
+    ) -> None:
+        codes = {each.resource_name: each.error_code for each in response.responses}
+        for resource in request.resources:
+            name = resource.resource_name
+            if name.startswith(KEPT) and codes.get(name) == ErrorCode.NONE:
+                for config in resource.configs:
+                    self._configured.setdefault((name, config.name), end)
 
     def _check_acknowledged(self, node_id: int, image: Image, offset: int) -> None:
         """Acknowledged topics and partitions are there, and deleted topics are not.
@@ -213,6 +240,42 @@ class BrokerMetadataCheck(Observer):
                     f"{where}: the deletion of {image.topics.by_id[topic_id]} was acknowledged at "
                     f"{end}",
                 )
+        for (name, config), end in self._configured.items():
+            if end <= offset + 1 and config not in image.configs.get(_of_topic(name), {}):
+                raise ViolationError(
+                    "acknowledged configs",
+                    f"{where}: a value of {config} of topic {name} was acknowledged at {end}, and "
+                    "the image has none",
+                )
+
+
+def _of_topic(name: str) -> ConfigResource:
+    return ConfigResource(_TOPIC, name)
+
+
+def check_controllers(node_id: int, image: Image, responses: Sequence[ControllerResponse]) -> None:
+    """A registration that a step acknowledges is in the image after it, unless the same step
+    acknowledges that the controller is unregistered.
+
+    Source: KIP-919; `QuorumController.ControllerWriteEvent` answers when the records are applied.
+    """
+    gone = {
+        response.request.controller_id
+        for response in responses
+        if isinstance(response.request, UnregisterControllerRequest)
+    }
+    for response in responses:
+        request, found = response.request, response.response
+        if not isinstance(found, ControllerRegistrationResponse) or found.error_code:
+            continue
+        assert isinstance(request, ControllerRegistrationRequest)
+        controller_id = request.controller_id
+        if controller_id not in gone and controller_id not in image.cluster.controllers:
+            raise ViolationError(
+                "acknowledged registrations",
+                f"node {node_id} acknowledges that controller {controller_id} is registered, and "
+                f"its image has {sorted(image.cluster.controllers)}",
+            )
 
 
 def check_partition(name: str, partition: Partition, cluster: Cluster, *, has_elr: bool) -> None:

@@ -12,7 +12,6 @@ from quorate.sim.checks.voters import is_voter, keys, names
 from quorate.sim.world.observer import ViolationError
 
 if TYPE_CHECKING:
-    from quorate.base.ids import ReplicaKey
     from quorate.raft.describe import QuorumDescription
     from quorate.raft.roles import Leader
     from quorate.raft.state import RaftState
@@ -58,17 +57,6 @@ class DescribeQuorumCheck:
         _check_replicas(model, found)
 
 
-def _is_of_another_disk(model: ReplicaModel, key: ReplicaKey, offset: int) -> bool:
-    """Whether the row may keep an offset that its node has fetched before an upgrade.
-
-    At kraft.version 0 the row of a voter is that of its id. The upgrade names a directory, and a node
-    with another one goes on as an observer: its later Fetches are not those of the row.
-    """
-    keys_of_id = [known for known in model.received.fetch_positions if known.id == key.id]
-    offsets = fetch_offsets_of(model, key)
-    return len(keys_of_id) > 1 and min(offsets) <= offset <= max(offsets)
-
-
 def _drops_observers(role: Leader, state: RaftState) -> bool:
     """Whether the description would remove expired observers: the check must not change the world."""
     least = state.now - state.config.limits.observer_session_ms
@@ -90,9 +78,7 @@ def _check_replicas(model: ReplicaModel, found: QuorumDescription) -> None:
             offsets = [_UNKNOWN, *fetch_offsets_of(model, row.key)]
         else:
             offsets = [_UNKNOWN]
-        if row.log_end_offset not in offsets and not _is_of_another_disk(
-            model, row.key, row.log_end_offset
-        ):
+        if row.log_end_offset not in offsets:
             raise ViolationError(
                 TRUE,
                 f"{model} describes {row.key} with log end offset {row.log_end_offset}, not {offsets}",

@@ -6,6 +6,8 @@ from typing import Final
 
 from quorate.base.ids import ReplicaKey
 from quorate.raft.messages import FetchRequest, FetchSnapshotRequest, UpdateVoterRequest
+from quorate.raft.values import Voter
+from quorate.sim.checks.voters import matches
 
 _UNKNOWN: Final = -1
 """Of a request without a high watermark: every successful response has a higher one."""
@@ -77,6 +79,28 @@ class ReceivedRequests:
         self.last_request_ms[who] = now_ms
         self.recent_requesters.append(who)
         self.open_requests[reply_to] = who, now_ms, known_high_watermark, position
+
+    def voters_named(self, old: tuple[Voter, ...], new: tuple[Voter, ...]) -> None:
+        """An upgrade names the directories of voters that had none: the new set replaces the old.
+
+        A voter of kraft.version 0 is an id. What any of its directories has asked for counts as asked
+        by the directory that the upgrade names (`LeaderState.updateVoterAndObserverStates`).
+        """
+        entries = {voter.key.id: voter.key for voter in old}
+        for key in (voter.key for voter in new):
+            entry = entries.get(key.id)
+            if entry is not None and entry != key and matches(entry, key):
+                self._named(entry, key)
+
+    def _named(self, entry: ReplicaKey, key: ReplicaKey) -> None:
+        times = [at for who, at in self.last_request_ms.items() if matches(entry, who)]
+        if times:
+            self.last_request_ms[key] = max(times)
+        asked = [key if matches(entry, who) else who for who in self.recent_requesters]
+        self.recent_requesters[:] = asked
+        known = [found for who, found in self.fetch_positions.items() if matches(entry, who)]
+        if known:
+            self.fetch_positions[key] = sorted(one for found in known for one in found)
 
     def _add_fetch(self, key: ReplicaKey, offset: int, now_ms: int, log_end: int) -> None:
         """A replica that has caught up may be added as a voter (KIP-853)."""
