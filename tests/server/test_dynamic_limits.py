@@ -6,8 +6,9 @@ import pytest
 from immutables import Map
 
 from quorate.base.errors import QuorateError
-from quorate.controller.configs_in_force import BROKER_RESOURCE, ConfigsInForce
+from quorate.controller.configs_in_force import ConfigsInForce
 from quorate.metadata.image import ConfigResource, Image
+from quorate.metadata.resource_types import BROKER_RESOURCE
 from quorate.server.dynamic_limits import DynamicLimits
 from quorate.server.limits import ConnectionLimits
 

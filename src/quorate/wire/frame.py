@@ -81,15 +81,14 @@ class FrameReader:
     def _checked(self, size: int) -> int:
         if 0 <= size <= self._max_size:
             return size
-        hint, kind = "is the peer a Kafka node, and not using TLS?", WireError
+        said = f"a frame of {size} bytes is announced; allowed are 0 to {self._max_size}"
+        compare = "compare the security protocols"
         if size >> 16 == _TLS:
-            hint = "the peer speaks TLS, but this port is PLAINTEXT: compare the security protocols"
-            kind = TlsBytesError
+            raise TlsBytesError(
+                f"{said} (the peer speaks TLS, but this port is PLAINTEXT: {compare})"
+            )
         if size >> 16 == _TLS_ALERT:
-            hint = "the peer speaks TLS, but this side PLAINTEXT: compare the security protocols"
-            kind = TlsBytesError
+            raise TlsBytesError(f"{said} (the peer speaks TLS, but this side PLAINTEXT: {compare})")
         if size == _HTTP:
-            hint = "the peer speaks HTTP: is this the port of a metrics page?"
-        raise kind(
-            f"a frame of {size} bytes is announced; allowed are 0 to {self._max_size} ({hint})"
-        )
+            raise WireError(f"{said} (the peer speaks HTTP: is this the port of a metrics page?)")
+        raise WireError(f"{said} (is the peer a Kafka node, and not using TLS?)")
