@@ -296,10 +296,10 @@ def test_a_broker_that_fails_is_named_beside_the_directories_of_the_others(quora
             each.answers["DescribeLogDirsRequest"] = answer
         words = ("log-dirs", "--bootstrap-server", one.address, "--describe")
         code, out, err = quorate(*words)
-        assert (code, err) == (
-            1,
-            "Broker 2: Cluster authorization failed. (CLUSTER_AUTHORIZATION_FAILED)\n",
-        )
+        failed, refused_by = err.splitlines()
+        assert code == 1
+        assert failed == "Broker 2: Cluster authorization failed. (CLUSTER_AUTHORIZATION_FAILED)"
+        assert f"Refused by {two.address}: User:ANONYMOUS needs Describe on Cluster" in refused_by
         assert "information from brokers 1\n" in out
         [broker] = json.loads(out.splitlines()[2])["brokers"]
         assert [each["logDir"] for each in broker["logDirs"]] == ["/a"]

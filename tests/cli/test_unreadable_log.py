@@ -33,7 +33,7 @@ def of_partition(code):
         (
             FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
             (4, 17),
-            "it needs ClusterAction on Cluster",
+            "needs ClusterAction on Cluster",
         ),
         (
             of_partition(ErrorCode.TOPIC_AUTHORIZATION_FAILED),

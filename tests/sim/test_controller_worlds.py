@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID, Uuid
 from quorate.controller import (
     brokers,
@@ -162,7 +161,7 @@ def answers_at_once(original: Callable[..., None]) -> Callable[..., None]:
         original(queue, item, result)
         if queue._pending and queue._pending[-1] is item and item.call is not None:
             queue._pending.pop()
-            queue._respond(item, ErrorCode.NONE, queue.committed_offset)
+            queue._succeed(item, queue.committed_offset)
 
     return written
 
