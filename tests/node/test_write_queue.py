@@ -24,7 +24,7 @@ from quorate.controller.result import (
     Result,
     WriteOperation,
 )
-from quorate.formats.records import FenceBrokerRecord
+from quorate.formats.records import ConfigRecord, FenceBrokerRecord
 from quorate.metadata.image import Broker
 from quorate.node.apis import ROWS
 from quorate.node.queued_write import NO_CONTROLLER, SHUTTING_DOWN
@@ -344,11 +344,53 @@ def test_a_write_that_the_replica_refuses_ends_the_leadership():
     assert queue.queue.leadership_changed(7) and queue.queue.is_active
 
 
-def test_a_record_that_no_node_could_apply_ends_the_node():
+def fences_nobody(head):
+    return Result([FenceBrokerRecord(id=9, epoch=1)], "fenced")
+
+
+def test_a_client_s_record_that_no_node_could_apply_is_refused():
+    """Kafka's controller ends, and the next one, which gets the same request, too."""
     queue = Queue()
+    pending, refused = queue.add(writes(1)), queue.add(fences_nobody)
+    assert [(one[0], one[2]) for one in queue.responses] == [
+        (refused, ErrorCode.UNKNOWN_SERVER_ERROR)
+    ]
+    [note] = queue.queue.out.notes
+    assert "no node can apply: " in str(note) and str(note).endswith("; the request is refused")
+    [submit] = queue.inputs
+    queue.commit(submit)
+    assert queue.responses[0][:3] == (pending, "written", ErrorCode.NONE)
+    assert queue.queue.is_active and queue.queue.out.faults == 1
+
+
+def test_a_client_s_record_that_cannot_be_encoded_is_refused():
+    queue = Queue()
+    too_long = ConfigRecord(resource_type=4, resource_name="", name="n", value="\u20ac" * 30_000)
+    queue.add(lambda head: Result([too_long], "set"))
+    assert [one[2] for one in queue.responses] == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert queue.inputs == [] and queue.queue.is_active
+
+
+def test_the_node_s_own_record_that_no_node_could_apply_ends_it():
+    queue = Queue()
+    operation: WriteOperation[Any, Any] = WriteOperation(
+        "Test", lambda head, request, context: fences_nobody(head), lambda *failed: None
+    )
     with pytest.raises(QuorateError, match=r"no node can apply: .*not registered"):
-        queue.add(lambda head: Result([FenceBrokerRecord(id=9, epoch=1)], "fenced"))
+        queue.queue.add(operation, "request", None, 0)
     assert queue.inputs == []
+
+
+def test_after_a_part_a_record_that_no_node_could_apply_ends_the_leadership():
+    queue = Queue()
+
+    def decide(head):
+        yield Part(records_of("r", 1))
+        return fences_nobody(head)
+
+    queue.add(decide)
+    queue.queue.resume(1)
+    assert Resign(5) in queue.inputs and not queue.queue.is_active
 
 
 @kafka_scenario("EventHandlerExceptionInfoTest", "faultExceptionFailureMessage")

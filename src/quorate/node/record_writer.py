@@ -15,7 +15,14 @@ STEP_RECORDS: Final = 500
 
 
 class UnwritableRecordError(ReplayError):
-    """A decision made a record that no node could apply: the node ends before it is written."""
+    """A decision made a record that no node could apply. Nothing of its part is written.
+
+    is_head_unchanged: the head is as it was before the part.
+    """
+
+    def __init__(self, text: str, *, is_head_unchanged: bool) -> None:
+        super().__init__(text)
+        self.is_head_unchanged = is_head_unchanged
 
 
 class RecordWriter:
@@ -50,19 +57,23 @@ class RecordWriter:
                 if done + end - start > STEP_RECORDS:
                     yield None
                     done = 0
-                self._apply(name, records[start:end], values[start:end])
+                self._apply(name, records[start:end], values[start:end], is_first=start == first)
                 done += end - start
             yield values[first:last]
             first = last
 
-    def _apply(self, name: str, records: Sequence[Message], values: list[bytes]) -> None:
+    def _apply(
+        self, name: str, records: Sequence[Message], values: list[bytes], *, is_first: bool
+    ) -> None:
         try:
             self._head.apply(records, values)
         except Exception as error:
             # Every node would fail to apply it: nothing may be written (a fatal fault of Kafka's).
             reason = str(error) if isinstance(error, ReplayError) else repr(error)
             text = f"{name} made records that no node can apply: {reason}"
-            raise UnwritableRecordError(text) from error
+            # A ReplayError leaves the head as it was; another exception may come in the middle of a change.
+            unchanged = is_first and isinstance(error, ReplayError)
+            raise UnwritableRecordError(text, is_head_unchanged=unchanged) from error
 
 
 def _pieces(start: int, end: int) -> Iterator[tuple[int, int]]:
