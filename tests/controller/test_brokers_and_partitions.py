@@ -32,6 +32,12 @@ from quorate.wire.messages import (
 LOST = Uuid(bytes(15) + b"\x02")
 
 
+def listener(name, host, port, protocol):
+    return BrokerRegistrationRequest.Listener(
+        name=name, host=host, port=port, security_protocol=protocol
+    )
+
+
 def refused(call, *args, **fields):
     with pytest.raises(ApiError) as caught:
         call(*args, **fields)
@@ -112,6 +118,22 @@ def test_another_incarnation_waits_for_the_end_of_the_session():
             {"features": []},
             ErrorCode.INVALID_REGISTRATION,
             "Request features do not contain 'metadata.version'",
+        ),
+        *(
+            (
+                {"listeners": [listener(name, host, port, protocol)]},
+                ErrorCode.INVALID_REGISTRATION,
+                text,
+            )
+            for name, host, port, protocol, text in (
+                ("", "h", 1, 0, "Broker listeners must be named"),
+                ("A", "h", 0, 0, "Listener A has the port 0, which is no address"),
+                ("A", " ", 1, 0, "Listener A has no host, which is no address"),
+                *(
+                    ("A", "h", 1, number, f"Unknown security protocol {number} in listener A")
+                    for number in (-2, -1, 4, 9)
+                ),
+            )
         ),
     ],
 )

@@ -14,6 +14,7 @@ from quorate.base.ids import Uuid, is_reserved_directory, uuid_to_text
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.liveness import BrokerRegistered, BrokerUnregistered, LeavingBegan
+from quorate.controller.registration import listener_problem
 from quorate.controller.replicas import Parts, departures, in_turns
 from quorate.controller.result import MAX_RECORDS, ApiError, Result, Steps, Turn, WriteOperation
 from quorate.formats.records import RegisterBrokerRecord, UnregisterBrokerRecord
@@ -79,6 +80,7 @@ def _register(
     if version.directory_assignment:
         _check_directories(image, broker_id, request.log_dirs)
     _check_features(image, request, context)
+    _check_listeners(request)
     records: list[Message] = []
     if is_new:
         epoch = None if existing is None else existing.epoch
@@ -125,6 +127,14 @@ def _check_directories(image: Image, broker_id: int, directories: list[Uuid]) ->
             directory = next(one for one in directories if one in other.directories)
             owner = f"Broker {other.id} is already registered with directory"
             raise ApiError(refused, f"{owner} {uuid_to_text(directory)}")
+
+
+def _check_listeners(request: BrokerRegistrationRequest) -> None:
+    """Kafka answers UNKNOWN_SERVER_ERROR; an empty name ends its controller."""
+    for listener in request.listeners:
+        problem = listener_problem(listener) if listener.name else "Broker listeners must be named"
+        if problem:
+            raise ApiError(ErrorCode.INVALID_REGISTRATION, problem)
 
 
 def _check_features(image: Image, request: BrokerRegistrationRequest, context: Context) -> None:

@@ -15,6 +15,7 @@ from quorate.controller.result import ApiError, Result, WriteOperation
 from quorate.formats.records import RegisterControllerRecord, UnregisterControllerRecord
 from quorate.metadata.cluster import SECURITY_PROTOCOLS
 from quorate.wire.messages import (
+    BrokerRegistrationRequest,
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
     UnregisterControllerRequest,
@@ -33,7 +34,7 @@ def _register(
             "The current MetadataVersion is too old to support controller registrations.",
         )
     for end in request.listeners:
-        if problem := _listener_problem(end):  # Kafka answers UNKNOWN_SERVER_ERROR
+        if problem := listener_problem(end):  # Kafka answers UNKNOWN_SERVER_ERROR
             raise ApiError(ErrorCode.INVALID_REQUEST, problem)
     return Result([_record(request)], ControllerRegistrationResponse())
 
@@ -75,7 +76,9 @@ def _record(request: ControllerRegistrationRequest) -> RegisterControllerRecord:
     )
 
 
-def _listener_problem(end: ControllerRegistrationRequest.Listener) -> str | None:
+def listener_problem(
+    end: ControllerRegistrationRequest.Listener | BrokerRegistrationRequest.Listener,
+) -> str | None:
     """Why a listener must not be registered.
 
     Once committed, a record with an unknown protocol ends every node, at each start; and
@@ -85,7 +88,7 @@ def _listener_problem(end: ControllerRegistrationRequest.Listener) -> str | None
         return f"Unknown security protocol {end.security_protocol} in listener {end.name}"
     if end.port == 0:
         return f"Listener {end.name} has the port 0, which is no address"
-    return None if end.host else f"Listener {end.name} has no host, which is no address"
+    return None if end.host.strip() else f"Listener {end.name} has no host, which is no address"
 
 
 # -- unregistration ----------------------------------------------------------------------------
