@@ -7,7 +7,9 @@ from controller.cluster import Cluster
 from controller.test_leaders import alter, ongoing, reassign
 from controller.test_partition_changes import V1, changed, partition
 from quorate.base.errors import ErrorCode
+from quorate.controller.reassignments import ALTER_PARTITION_REASSIGNMENTS
 from quorate.metadata.image import RECOVERING
+from quorate.wire.messages import AlterPartitionReassignmentsRequest
 
 
 def cluster_with(replicas):
@@ -91,6 +93,30 @@ def test_when_a_reassignment_is_complete(old, new, isr, completed):
     else:
         assert (found["replicas"], found["isr"]) == (list(new), list(completed))
         assert (found["adding_replicas"], found["removing_replicas"]) == ([], [])
+
+
+def test_a_partition_that_is_named_twice_is_changed_twice():
+    """Kafka decides both on the same partition, and its controller ends: the second change has no
+    directories for its replicas."""
+    cluster = cluster_with((1, 2))
+    cls = AlterPartitionReassignmentsRequest.ReassignableTopic
+    wanted = [
+        cls.ReassignablePartition(partition_index=0, replicas=replicas)
+        for replicas in ([3, 4], [2, 1])
+    ]
+    topics = [cls(name="orders", partitions=wanted), cls(name="orders", partitions=wanted[:1])]
+    found = cluster.decide(
+        ALTER_PARTITION_REASSIGNMENTS, AlterPartitionReassignmentsRequest(topics=topics)
+    )
+    codes = [one.error_code for topic in found.responses for one in topic.partitions]
+    assert codes == [ErrorCode.NONE] * 3
+    apart = cluster_with((1, 2))
+    for replicas in ([3, 4], [2, 1], [3, 4]):
+        reassign(apart, replicas)
+    together, one_by_one = cluster.partition("orders"), apart.partition("orders")
+    assert together.replicas == one_by_one.replicas
+    assert set(together.adding_replicas) == {3, 4}
+    assert len(together.directories) == len(together.replicas)
 
 
 @kafka_scenario("PartitionReassignmentReplicasTest", "originalReplicas")

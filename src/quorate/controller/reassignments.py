@@ -9,7 +9,7 @@ Source: `ReplicationControlManager.alterPartitionReassignments` and `listPartiti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from quorate.base.errors import ErrorCode
@@ -29,6 +29,8 @@ from quorate.controller.result import (
 )
 from quorate.formats.records import PartitionChangeRecord
 from quorate.metadata.image import Image, Partition, Topic
+from quorate.metadata.interning import Interner
+from quorate.metadata.topics import merge
 from quorate.wire.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -52,8 +54,13 @@ def is_reassigned(partition: Partition) -> bool:
 def _alter(
     head: HeadView, request: AlterPartitionReassignmentsRequest, context: Context
 ) -> Steps[AlterPartitionReassignmentsResponse]:
-    """Each partition is decided alone; the records of all of them commit together."""
+    """Each partition is decided alone; the records of all of them commit together.
+
+    A request may name a partition twice. The second change follows the first one. Kafka decides both on
+    the same partition, and its controller ends where the records contradict each other.
+    """
     image = head.image
+    changes: dict[tuple[str, int], list[PartitionChangeRecord]] = {}
     allows_change = request.allow_replication_factor_change
     records: list[Message] = []
     topics = []
@@ -68,13 +75,15 @@ def _alter(
             if seen % PAUSE_EVERY == 0:
                 yield None
             refused: ApiError | None = None
+            earlier = changes.setdefault((topic.name, wanted.partition_index), [])
             try:
-                record = _alter_one(image, topic.name, wanted, allows_change, context)
+                record = _alter_one(image, topic.name, wanted, earlier, allows_change, context)
             except ApiError as error:
                 refused = error
             else:
                 if record is not None:
                     records.append(record)
+                    earlier.append(record)
             partitions.append(_partition_result(wanted.partition_index, refused))
         topics.append(_Topic(name=topic.name, partitions=partitions))
         check_size(records)
@@ -85,8 +94,14 @@ def _alter(
 
 
 def _alter_one(
-    image: Image, name: str, wanted: _Wanted, allows_change: bool, context: Context
+    image: Image,
+    name: str,
+    wanted: _Wanted,
+    earlier: Sequence[PartitionChangeRecord],
+    allows_change: bool,
+    context: Context,
 ) -> PartitionChangeRecord | None:
+    """earlier: the changes of the same partition that the request has asked for before this one."""
     topic = image.topics.named(name)
     if topic is None:
         text = f"Unable to find a topic named {name}."
@@ -95,6 +110,8 @@ def _alter_one(
     if partition is None:
         text = f"Unable to find partition {name}:{wanted.partition_index}."
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    for change in earlier:
+        partition = merge(partition, change, Interner())
     place = PlacedPartition(topic, wanted.partition_index, partition)
     if wanted.replicas is None:
         target = _cancelled(image, place, context)
