@@ -1,6 +1,7 @@
 """CreateAcls, DeleteAcls, DescribeAcls."""
 
 import pytest
+from immutables import Map
 
 from conformance.marker import kafka_scenario
 from controller.cluster import Cluster
@@ -169,6 +170,7 @@ def test_entries_are_removed_by_filters(filled):
     assert len(filled.records) == 2 and len(filled.image.acls) == 3
     assert removed(filled, {"operation": 99}, {}) == [ErrorCode.INVALID_REQUEST, 3]
     assert not filled.image.acls and not filled.image.acls_by_pattern
+    assert not filled.image.acl_prefix_lengths
 
 
 @kafka_scenario("AclControlManagerTest", "validateFilter")
@@ -220,6 +222,7 @@ def test_entries_of_a_snapshot_take_the_place_of_all_others(filled):
     loaded = delta.apply()
     assert loaded.acls == filled.image.acls
     assert loaded.acls_by_pattern == filled.image.acls_by_pattern
+    assert loaded.acl_prefix_lengths == filled.image.acl_prefix_lengths == Map({2: Map({3: 1})})
     assert not Image().acls and not Image().acls_by_pattern
 
 

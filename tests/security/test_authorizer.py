@@ -187,6 +187,25 @@ def test_an_empty_prefix_covers_every_name():
     assert may(Op.READ, entry(name="", pattern=PREFIXED), name="anything")
 
 
+class Asked(str):
+    """A name that counts its slices."""
+
+    slices = 0
+
+    def __getitem__(self, index):
+        self.slices += 1
+        return super().__getitem__(index)
+
+
+def test_only_prefixes_as_long_as_those_of_entries_are_tried():
+    """A request with 30 names of 32,000 characters held the event loop for seconds."""
+    made = [entry(number, name="n" * number, pattern=PREFIXED) for number in (1, 5, 40_000)]
+    name = Asked("n" * 32_000)
+    assert may(Op.READ, *made, name=name)
+    assert name.slices == 2
+    assert image(*made, *(RemoveAccessControlEntryRecord(id=one.id) for one in made)) == Image()
+
+
 MANY = (
     ("green2", LITERAL, "User:*", Op.READ, ALLOW),
     ("green", PREFIXED, "User:bob", Op.READ, ALLOW),

@@ -246,6 +246,11 @@ class Image:
     acls: Map[Uuid, Acl] = _NONE
     acls_by_pattern: Map[AclPattern, Map[Uuid, Acl]] = field(default=_NONE, compare=False)
     """The same entries, where an authorizer looks for them."""
+    acl_prefix_lengths: Map[int, Map[int, int]] = field(default=_NONE, compare=False)
+    """Resource type -> length of the prefixes that entries name -> how many such patterns there are.
+
+    An authorizer tries these lengths only: a name may have 32,767 characters.
+    """
     scram: Map[ScramKey, ScramCredential] = _NONE
     delegation_tokens: Map[str, DelegationToken] = _NONE
 

@@ -7,6 +7,7 @@ managers. A credential or token with a secret never appears in a message.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from immutables import Map
 
@@ -22,14 +23,15 @@ from quorate.formats.records import (
 from quorate.metadata.errors import ReplayError
 from quorate.metadata.image import (
     Acl,
-    AclPattern,
     DelegationToken,
     Image,
     ScramCredential,
     ScramKey,
 )
 
-AclsByPattern = Map[AclPattern, Map[Uuid, Acl]]
+PrefixLengths = Map[int, Map[int, int]]
+_PREFIXED: Final = 4
+"""The pattern type of prefixes."""
 Scram = Map[ScramKey, ScramCredential]
 Tokens = Map[str, DelegationToken]
 
@@ -51,15 +53,15 @@ def set_acl(image: Image, record: AccessControlEntryRecord) -> Image:
     """Add the entry, or replace the one of the same id."""
     acl = acl_of(record)
     before = image.acls.get(record.id)
-    patterns = image.acls_by_pattern
     if before is not None:
-        patterns = _without(patterns, record.id, before)
-    known = patterns.get(acl.pattern)
+        image = _without(image, record.id, before)
+    known = image.acls_by_pattern.get(acl.pattern)
     entries = Map({record.id: acl}) if known is None else known.set(record.id, acl)
     return replace(
         image,
         acls=image.acls.set(record.id, acl),
-        acls_by_pattern=patterns.set(acl.pattern, entries),
+        acls_by_pattern=image.acls_by_pattern.set(acl.pattern, entries),
+        acl_prefix_lengths=_counted(image, acl, 1) if known is None else image.acl_prefix_lengths,
     )
 
 
@@ -70,13 +72,31 @@ def remove_acl(image: Image, record: RemoveAccessControlEntryRecord) -> Image:
         raise ReplayError(
             f"RemoveAccessControlEntryRecord: no ACL has the id {uuid_to_text(record.id)}"
         )
-    patterns = _without(image.acls_by_pattern, record.id, acl)
-    return replace(image, acls=image.acls.delete(record.id), acls_by_pattern=patterns)
+    return replace(_without(image, record.id, acl), acls=image.acls.delete(record.id))
 
 
-def _without(patterns: AclsByPattern, acl_id: Uuid, acl: Acl) -> AclsByPattern:
-    entries = patterns[acl.pattern].delete(acl_id)
-    return patterns.set(acl.pattern, entries) if entries else patterns.delete(acl.pattern)
+def _without(image: Image, acl_id: Uuid, acl: Acl) -> Image:
+    """The image whose indexes lack the entry."""
+    patterns = image.acls_by_pattern
+    if entries := patterns[acl.pattern].delete(acl_id):
+        return replace(image, acls_by_pattern=patterns.set(acl.pattern, entries))
+    return replace(
+        image,
+        acls_by_pattern=patterns.delete(acl.pattern),
+        acl_prefix_lengths=_counted(image, acl, -1),
+    )
+
+
+def _counted(image: Image, acl: Acl, by: int) -> PrefixLengths:
+    """The lengths of prefixes after a pattern appeared (by = 1) or disappeared (by = -1)."""
+    lengths = image.acl_prefix_lengths
+    kind, pattern_type, name = acl.pattern
+    if pattern_type != _PREFIXED:
+        return lengths
+    of_kind: Map[int, int] = lengths.get(kind, Map())
+    count = of_kind.get(len(name), 0) + by
+    of_kind = of_kind.set(len(name), count) if count else of_kind.delete(len(name))
+    return lengths.set(kind, of_kind) if of_kind else lengths.delete(kind)
 
 
 def set_scram(scram: Scram, record: UserScramCredentialRecord) -> Scram:

@@ -177,13 +177,16 @@ def _entries(image: Image, resource: AclResource, name: str) -> Iterator[Acl]:
     kind = int(resource)
     for pattern in (AclPattern(kind, LITERAL, name), AclPattern(kind, LITERAL, WILDCARD)):
         yield from patterns.get(pattern, _NO_ENTRIES).values()
-    for length in range(len(name), -1, -1):
-        entries = patterns.get(AclPattern(kind, PREFIXED, name[:length]))
-        if entries is not None:
-            yield from entries.values()
+    # A name may have 32,767 characters, and each prefix that is tried is hashed whole.
+    lengths = image.acl_prefix_lengths.get(kind, _NO_LENGTHS)
+    for length in sorted(lengths, reverse=True):
+        if length <= len(name):
+            pattern = AclPattern(kind, PREFIXED, name[:length])
+            yield from patterns.get(pattern, _NO_ENTRIES).values()
 
 
 _NO_ENTRIES: Final[dict[bytes, Acl]] = {}
+_NO_LENGTHS: Final[dict[int, int]] = {}
 
 
 def _is_from(acl: Acl, host: str) -> bool:
