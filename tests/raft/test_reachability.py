@@ -278,6 +278,18 @@ def test_the_advice_names_no_voter_that_is_merely_down():
     assert "Correct advertised.listeners of voter 2, and restart" in warning
 
 
+def test_an_endpoint_that_was_not_asked_yet_is_named_as_such():
+    single = committed()
+    answers(single, 2)
+    answers(single, 3)
+    assert move(single, 3, 7) == ErrorCode.NONE
+    assert move_alone(single, 2, 8) == TIMED_OUT
+    fails(single, 2)
+    assert move_alone(single, 2, 8) == TIMED_OUT
+    [warning] = warnings(single)
+    assert "nobody answers at moved:8, nobody has answered yet at moved:7 of voter 3" in warning
+
+
 def move_alone(single: Single, voter_id: int, port: int) -> ErrorCode:
     """The voter reports its new endpoint while only it fetches; one request goes there."""
     answer = single.ask(update(voter=key(voter_id), listeners=place(port)))

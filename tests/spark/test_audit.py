@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from metadata.samples import DATA, OUTSIDE
-from quorate.formats.batch import iter_batches
+from quorate.base.ids import OffsetAndEpoch
+from quorate.formats.batch import (
+    encode_batch,
+    encode_keyed_batch,
+    iter_batches,
+    with_base_offset_and_epoch,
+)
+from quorate.formats.records import FeatureLevelRecord, encode_record
+from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID, encode_snapshot, read_snapshot
+from quorate.raft.values import ControlState
 from quorate.spark.audit import FirstDamageError, audit, audit_here
 from quorate.spark.files.paths import SourceError
 from spark.fleet import DYNAMIC, STATIC
+from spark.logs import START_MS, batches, log_directory, topic
 from spark.replica_dirs import FIRST, LOG, copy_of, flip, log_of, verdicts
 
 COMMITTED = {
@@ -143,6 +154,78 @@ def test_a_log_of_kafka_3_3_whose_bootstrap_records_precede_its_leader_is_sound(
     assert {found.check for one in replicas for found in one.findings} == {"quorum-state"}
     (alone,) = audit_here([str(OUTSIDE / "compose-a/node1" / LOG / FIRST)]).replicas
     assert (alone.end, alone.findings) == (14, ())
+
+
+def with_bootstrap_of_4_4(cluster: Path, node: int) -> Path:
+    """Put the records of bootstrap.checkpoint into 0-0, as the format of Kafka 4.4 does."""
+    home = cluster / f"node{node}"
+    (checkpoint,) = (home / LOG).glob("*0-0000000000.checkpoint")
+    control = read_snapshot(checkpoint.read_bytes()).control
+    values = (
+        level(33),
+        encode_record(FeatureLevelRecord(name="share.version", feature_level=2), 0),
+        topic(1),
+    )
+    parts = encode_snapshot(BOOTSTRAP_SNAPSHOT_ID, control, START_MS, values, START_MS)
+    checkpoint.chmod(0o644)
+    checkpoint.write_bytes(b"".join(parts))
+    (home / "bootstrap.checkpoint").unlink()
+    return home
+
+
+def test_bootstrap_records_in_the_first_snapshot_are_no_state_of_the_log(tmp_path):
+    """Beside their own log, beside other nodes without them, and in a directory that never ran."""
+    cluster = copy_of("a-first", tmp_path)
+    with_bootstrap_of_4_4(cluster, 1)
+    unused = with_bootstrap_of_4_4(cluster, 2)
+    for file in (unused / LOG).iterdir():
+        if not file.name.endswith("0-0000000000.checkpoint"):
+            file.unlink()
+    replicas = audit_here([str(cluster)]).replicas
+    assert {(one.state, one.findings) for one in replicas} == {("sound", ())}
+    alone = audit_here([str(cluster / "node1")]).replicas
+    assert [(one.state, one.findings) for one in alone] == [("sound", ())]
+
+
+def test_a_first_snapshot_whose_bootstrap_records_are_damaged_is_named(tmp_path):
+    cluster = copy_of("a-first", tmp_path)
+    (file,) = (with_bootstrap_of_4_4(cluster, 1) / LOG).glob("*0-0000000000.checkpoint")
+    whole = file.read_bytes()
+    file.write_bytes(flip(whole, whole.index(b"share.version")))
+    assert verdicts(cluster)[1][1][0][:3] == ("snapshot", "damage", str(file))
+
+
+def level(number: int) -> bytes:
+    return encode_record(FeatureLevelRecord(name="metadata.version", feature_level=number), 0)
+
+
+UNKNOWN = {
+    "a type": encode_batch(6, 1, START_MS, [b"\1\x63\0\0"]),
+    "a version": encode_batch(6, 1, START_MS, [b"\1\2\x09" + topic(9)[3:]]),
+    "a newer level": encode_batch(6, 1, START_MS, [level(99)]),
+    "an older level": encode_batch(6, 1, START_MS, [level(4)]),
+    "a control type": encode_keyed_batch(6, 1, START_MS, [(b"\0\0\0\x09", b"\0\0\0\0")]),
+}
+
+
+@pytest.mark.parametrize("place", ["log", "snapshot"])
+@pytest.mark.parametrize("what", UNKNOWN)
+def test_what_another_release_may_have_written_is_no_damage(tmp_path, what, place):
+    """Its bytes are sound: no advice may be to delete or to replace something."""
+    unknown = UNKNOWN[what]
+    before, after = b"".join(batches((1,) * 5)), encode_batch(7, 1, START_MS, [topic(8)])
+    segments, snapshots = {0: before + unknown + after}, {}
+    if place == "snapshot":
+        parts = [*encode_snapshot(OffsetAndEpoch(6, 1), ControlState(0, None), 0, [], 0)]
+        moved = with_base_offset_and_epoch(unknown, 1, 1)
+        footer = with_base_offset_and_epoch(parts[-1], 2, 1)
+        segments, snapshots = {0: before}, {(6, 1): parts[0] + moved + footer}
+    home = log_directory(tmp_path / "home", segments, snapshots)
+    (replica,) = audit_here([str(home)]).replicas
+    assert replica.state == "warning", replica.findings
+    assert replica.end == (8 if place == "log" else 6)
+    (found,) = (one for one in replica.findings if one.check != "quorum-state")
+    assert "The bytes are sound" in found.advice
 
 
 def test_logs_of_unknown_clusters_are_not_compared(tmp_path):

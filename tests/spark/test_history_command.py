@@ -86,6 +86,12 @@ def test_what_jobs_did_can_be_asked_for(ask_anew):
     assert code == 0, err
     rows = strictly(out)
     assert [(row["run"], row["job"]) for row in rows] == [(1, "bronze"), (2, "state")]
+    done = [json.loads(row["summary"])["clusters"]["cluster-a"] for row in rows]
+    keys = ["records", "log_end_offset", "applied_end_offset"]
+    assert [[one[key] for key in keys] for one in done] == [
+        [RECORDS, RECORDS, None],
+        [RECORDS, RECORDS, RECORDS],
+    ]
     code, out, _ = ask_anew("SELECT max(run) AS last FROM runs WHERE at <= now()", "--json")
     assert (code, strictly(out)) == (0, [{"last": 2}])
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from quorate.base.ids import Listener, ReplicaKey, Uuid
-from quorate.formats.errors import RecordError
+from quorate.formats.errors import NewerRecordError, RecordError
 from quorate.raft.values import ControlRecord as RaftControlRecord
 from quorate.raft.values import KRaftVersion, LeaderChange, Voter, Voters
 from quorate.wire import codec
@@ -148,7 +148,8 @@ def decode_message(
     type_id = control_type(key)
     message = _MESSAGES.get(type_id)
     if message is None:
-        raise RecordError(f"control record type {type_id} has no place in a metadata log")
+        kind = NewerRecordError if type_id > max(_MESSAGES) else RecordError
+        raise kind(f"control record type {type_id} has no place in a metadata log")
     if not value:
         raise RecordError(f"the {message.__name__} has no value")
     try:

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from quorate.metadata.delta import ImageDelta
     from quorate.metadata.diff import ImageDiff, KeyDiff
     from quorate.metadata.dump import records
-    from quorate.metadata.errors import ReplayError, UnwritableMetadataError
+    from quorate.metadata.errors import (
+        ReplayError,
+        UnknownLevelError,
+        UnwritableMetadataError,
+    )
     from quorate.metadata.image import (
         Acl,
         Broker,
@@ -48,7 +52,7 @@ else:
             "delta": "ImageDelta",
             "diff": "ImageDiff KeyDiff",
             "dump": "records",
-            "errors": "ReplayError UnwritableMetadataError",
+            "errors": "ReplayError UnknownLevelError UnwritableMetadataError",
             "image": "Acl Broker Cluster ConfigResource Controller DelegationToken Endpoint "
             "Features Image Partition QuotaEntity ScramCredential Topic Topics "
             "VersionRange",
@@ -83,6 +87,7 @@ __all__ = [
     "Topic",
     "Topics",
     "Transaction",
+    "UnknownLevelError",
     "UnwritableMetadataError",
     "VersionRange",
     "log_batch",

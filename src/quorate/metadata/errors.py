@@ -16,6 +16,10 @@ class ReplayError(QuorateError):
     exit_code = 65
 
 
+class UnknownLevelError(ReplayError):
+    """A metadata.version that this release does not have: another release of Kafka wrote it."""
+
+
 class UnwritableMetadataError(QuorateError):
     """The image holds something that its metadata.version has no record for.
 

@@ -22,7 +22,7 @@ from quorate.formats.versions import (
     FeatureError,
     metadata_version_of,
 )
-from quorate.metadata.errors import ReplayError
+from quorate.metadata.errors import ReplayError, UnknownLevelError
 from quorate.metadata.image import ConfigResource, Features, QuotaEntity
 from quorate.metadata.resource_types import TOPIC_RESOURCE
 
@@ -34,13 +34,13 @@ def set_feature(features: Features, record: FeatureLevelRecord) -> Features:
     """Set a level; 0 removes the feature.
 
     kraft.version is passed over: it lives in control records, and older versions wrote it here by
-    mistake (KAFKA-18979). Raises ReplayError for a metadata.version that we cannot read.
+    mistake (KAFKA-18979). Raises UnknownLevelError for a metadata.version that we cannot read.
     """
     if record.name == METADATA_VERSION:
         try:
             version = metadata_version_of(record.feature_level)
         except FeatureError as error:
-            raise ReplayError(f"FeatureLevelRecord: {error}") from None
+            raise UnknownLevelError(f"FeatureLevelRecord: {error}") from None
         return replace(features, metadata_version=version)
     if record.name == KRAFT_VERSION:
         return features

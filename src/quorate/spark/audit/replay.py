@@ -10,17 +10,19 @@ from typing import Final
 from immutables import Map
 
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey
-from quorate.formats.batch import BatchView
-from quorate.formats.errors import BatchError, FormatError, NewerRecordError
-from quorate.formats.snapshot import SnapshotReader
+from quorate.formats.batch import BatchView, raw_records
+from quorate.formats.control import decode_message
+from quorate.formats.errors import BatchError, FormatError, NewerRecordError, RecordError
+from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID, SnapshotReader
 from quorate.metadata.diff import KeyDiff, diff
-from quorate.metadata.errors import ReplayError, UnwritableMetadataError
+from quorate.metadata.errors import ReplayError, UnknownLevelError, UnwritableMetadataError
 from quorate.metadata.image import Image
 from quorate.metadata.loader import Loader, Published, SnapshotBuilder, log_batch
 from quorate.metadata.replay import record_values
 from quorate.metadata.resource_types import TOPIC_RESOURCE
 from quorate.spark.audit.model import (
     DAMAGE,
+    NEWER_RECORD,
     RESTORE,
     WARNING,
     Digest,
@@ -45,14 +47,19 @@ _BAD_SNAPSHOT = (
     "otherwise let the node fetch everything from the leader"
 )
 
-_NEWER_RECORD: Final = (
-    "The bytes are sound: a newer Kafka wrote a record that this release does not know. The state "
-    "from that record on was not checked; audit with a newer release"
+_OTHER_LEVEL: Final = (
+    "The bytes are sound: another release of Kafka wrote this metadata.version. "
+    "The state from that record on was not checked; audit with a release that has the level"
 )
 
 
-def _is_newer(error: Exception) -> bool:
-    return isinstance(error.__cause__, NewerRecordError)
+def _rated(error: Exception, advice: str) -> tuple[str, str]:
+    """Severity and advice. What another release may have written is no damage."""
+    if isinstance(error, NewerRecordError) or isinstance(error.__cause__, NewerRecordError):
+        return WARNING, NEWER_RECORD
+    if isinstance(error.__cause__, UnknownLevelError):
+        return WARNING, _OTHER_LEVEL
+    return DAMAGE, advice
 
 
 def digest_of(image: Image) -> Digest | None:
@@ -147,7 +154,7 @@ class _Replay:
         except (ReplayError, FormatError) as error:
             self._loader = None
             spot = Spot(file.name, base, view.position, view.base_offset, view.epoch)
-            how = (WARNING, _NEWER_RECORD) if _is_newer(error) else (DAMAGE, RESTORE)
+            how = _rated(error, RESTORE)
             self._findings.append(Finding("records", how[0], str(error), how[1], spot))
 
     def _handle_ends(self, offset: int | None, readers: FileReaders) -> None:
@@ -190,13 +197,18 @@ def _load(snapshot_id: OffsetAndEpoch, file: SourceFile, readers: FileReaders) -
     try:
         for batch in _sound(file, readers):
             position = batch.position
+            _refuse_newer(batch)
             builder.feed(reader.add(batch))
         reader.finish(snapshot_id)
         published = builder.finish()
-    except (BatchError, ReplayError) as error:
+        if snapshot_id == BOOTSTRAP_SNAPSHOT_ID:
+            # What the format of Kafka 4.4 puts there is not committed: the first leader writes it
+            # to the log (`KafkaRaftClient.handleLoadBootstrap`).
+            published = replace(published, image=Image())
+    except (BatchError, NewerRecordError, ReplayError) as error:
         where = getattr(error, "position", None)
         spot = Spot(file.name, None, position if where is None else where, *snapshot_id)
-        how = (WARNING, _NEWER_RECORD) if _is_newer(error) else (DAMAGE, _BAD_SNAPSHOT)
+        how = _rated(error, _BAD_SNAPSHOT)
         found = Finding("snapshot", how[0], str(error), how[1], spot)
         return _Loaded(SnapshotFacts(snapshot_id, file.name, findings=(found,)), None)
     voters = None
@@ -206,6 +218,22 @@ def _load(snapshot_id: OffsetAndEpoch, file: SourceFile, readers: FileReaders) -
     orphans = check_orphaned_configs(image, Spot(file.name, None, 0, *snapshot_id))
     facts = SnapshotFacts(snapshot_id, file.name, voters, digest_of(image), findings=orphans)
     return _Loaded(facts, published)
+
+
+def _refuse_newer(batch: BatchView) -> None:
+    """Raise NewerRecordError for a control record of a type that this release does not have.
+
+    The reader of snapshots has one error for every wrong control record, and names the others.
+    """
+    if not batch.is_control:
+        return
+    try:
+        for key, value in raw_records(batch):
+            decode_message(key, value)
+    except NewerRecordError:
+        raise
+    except (BatchError, RecordError):
+        return
 
 
 def _sound(file: SourceFile, readers: FileReaders) -> Iterator[BatchView]:

@@ -16,12 +16,14 @@ import numpy as np
 from quorate.base.ids import ReplicaKey
 from quorate.formats.batch import PREFIX_SIZE, BatchView, raw_records
 from quorate.formats.control import LeaderChangeMessage, VotersRecord, decode_message
-from quorate.formats.errors import BatchError, RecordError
+from quorate.formats.errors import BatchError, NewerRecordError, RecordError
 from quorate.spark.audit.log_matching import BLOCK, BlockDigest, fingerprints
 from quorate.spark.audit.model import (
     DAMAGE,
     MOST_FINDINGS,
+    NEWER_RECORD,
     RESTORE,
+    WARNING,
     ControlRecord,
     EpochRange,
     Finding,
@@ -248,6 +250,9 @@ class SegmentScanner:
         view = run.view(index)
         try:
             found = controls(view, spot)
+        except NewerRecordError as error:
+            self._note(Finding("control-records", WARNING, str(error), NEWER_RECORD, spot))
+            return True
         except (BatchError, RecordError) as error:
             self._add_finding("control-records", str(error), spot, view.base_offset)
             return True
@@ -344,8 +349,11 @@ class SegmentScanner:
         """Add damage; the log is sound up to `sound_to` (exclusive) if this is the first."""
         if self._broken_at is None:
             self._broken_at = sound_to
+        self._note(Finding(check, DAMAGE, what, advice, spot))
+
+    def _note(self, finding: Finding) -> None:
         if len(self._findings) < MOST_FINDINGS:
-            self._findings.append(Finding(check, DAMAGE, what, advice, spot))
+            self._findings.append(finding)
         else:
             last = self._findings[-1]
             self._findings[-1] = replace(last, more=last.more + 1)

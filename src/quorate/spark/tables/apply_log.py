@@ -21,6 +21,7 @@ from quorate.spark.tables.store import StoredFile, TableFiles
 from quorate.spark.tables.summary import (
     IngestSummary,
     InvalidInputError,
+    at_commit,
     describe_findings,
     note_resolved,
     of_cluster,
@@ -103,7 +104,7 @@ def apply_log(
             "the log was taken, the state left as it was: records do not fit it in cluster "
             + describe_findings(summary)
         )
-    plan.summary = summary.to_json()
+    plan.summary = at_commit(summary, found)
     commit_run(read, plan, found)
     return found
 

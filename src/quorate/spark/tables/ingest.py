@@ -56,6 +56,7 @@ from quorate.spark.tables.summary import (
     InvalidInputError,
     Notify,
     OvertakenError,
+    at_commit,
     committed_part,
     describe_findings,
     note_checked_again,
@@ -223,7 +224,7 @@ def ingest_rows(
     progress = after
     try:
         if taken.plan.adds or progress != read.progress:
-            taken.plan.summary = summary.to_json()
+            taken.plan.summary = at_commit(summary, progress)
             commit_run(read, taken.plan, progress)
             done = committed_part(summary)
             read = read_again(read, taken.plan.run)

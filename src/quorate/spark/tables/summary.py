@@ -194,6 +194,22 @@ def note_progress(one: ClusterSummary, now: ClusterProgress) -> None:
     one.problem = now.problem
 
 
+def at_commit(summary: IngestSummary, progress: Mapping[str, ClusterProgress]) -> dict[str, Any]:
+    """Return what a run records of its job: the result so far, and the ends that the commit sets.
+
+    What only the end of the job knows is left out.
+    """
+    so_far = deepcopy(summary)
+    for cluster_id, one in so_far.clusters.items():
+        if (now := progress.get(cluster_id)) is not None:
+            note_progress(one, now)
+    fields = so_far.to_json()
+    del fields["seconds"]
+    for one_fields in fields["clusters"].values():
+        del one_fields["left_out"], one_fields["same_id"]
+    return fields
+
+
 def retry_while_overtaken(
     run: Callable[[], T], notify: Notify, add: Callable[[IngestSummary], None] = lambda taken: None
 ) -> T:
