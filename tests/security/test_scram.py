@@ -1,11 +1,13 @@
 """SCRAM credentials: the keys of RFC 5802, Kafka's syntax and messages."""
 
+import tracemalloc
 from base64 import b64decode
 
 import pytest
 
 from narrow import not_none
 from quorate.metadata.image import ScramCredential
+from quorate.security.sasl.mechanism import SaslError
 from quorate.security.sasl.scram import ScramClient, ScramServer
 from quorate.security.scram import ScramError, parse_scram
 
@@ -96,3 +98,42 @@ def test_no_refusal_repeats_a_part_of_a_password(argument):
     with pytest.raises(ScramError) as caught:
         parse_scram(argument)
     assert "hidden" not in str(caught.value)
+
+
+_FIRST = b"n,,n=u,r=x"
+
+
+@pytest.mark.parametrize(
+    ("before", "start", "unit"),
+    [
+        ((), b"n,,n=", b"a"),
+        ((), b"n,,n=", b"=2C"),
+        ((), b"n,a=", b"a"),
+        ((), b"n,,m=", b"x"),
+        ((), _FIRST, b"x"),
+        ((), _FIRST, b",a=b"),
+        ((), _FIRST + b",tokenauth=true", b",a=b"),
+        ((_FIRST,), b"c=", b"A"),
+        ((_FIRST,), b"c=biws,r=", b"x"),
+        ((_FIRST,), b"c=biws,r=x", b",a=b"),
+    ],
+)
+@pytest.mark.parametrize("size", [8_000, 9_000, 524_000])
+def test_a_message_of_any_size_takes_little_memory_before_the_login(before, start, unit, size):
+    kept = ScramCredential(b"s" * 16, b"k" * 32, b"k" * 32, 4096)
+    server = ScramServer("SCRAM-SHA-256", lambda *_: kept, lambda *_: None)
+    for message in before:
+        server.evaluate(message)
+    whole = start + unit * (size // len(unit))
+    tracemalloc.start()
+    try:
+        server.is_slow(whole)
+        try:
+            server.evaluate(whole)
+        except SaslError as error:
+            assert len(str(error)) < 9_000
+        else:
+            assert size < 8192
+        assert tracemalloc.get_traced_memory()[1] < 2 << 20
+    finally:
+        tracemalloc.stop()
