@@ -19,7 +19,7 @@ from quorate.metadata.image import ScramCredential
 from quorate.security.sasl.mechanism import SaslError, shown_error
 from quorate.security.scram_keys import MECHANISMS, MIN_ITERATIONS, Mechanism
 
-# Linear, and without a step back: whoever has not logged in chooses what is matched.
+# Linear, and without a step back: a client that has not logged in chooses what is matched.
 _SASLNAME: Final = r"(?:[^\0,=]++|=2C|=3D)++"
 _PRINTABLE: Final = r"[\x21-\x2b\x2d-\x7e]+"
 _BASE64: Final = r"[A-Za-z0-9+/]+={0,2}"
