@@ -14,10 +14,8 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from quorate.base.java_address import spellings
-from quorate.config_definitions.definition import broker_configs
-from quorate.config_definitions.values import ConfigValueError, parse
 from quorate.controller.configs_in_force import ConfigsInForce
-from quorate.controller.node_configs import Texts
+from quorate.controller.node_configs import number_in
 from quorate.controller.rates import Average, Rate, make_room
 from quorate.metadata.image import Image
 from quorate.metadata.settings import Quotas, quota_entity
@@ -60,20 +58,11 @@ class ListenerRate:
 def rate_limits(image: Image, configs: ConfigsInForce, listener: str, ip: str) -> RateLimits:
     """The limits in force for a connection from `ip` to a listener (upper case)."""
     texts = configs.node_configs(image)
-    node = _rate(texts, NODE_RATE, UNLIMITED)
+    node = number_in(texts, NODE_RATE, NODE_RATE, UNLIMITED)
     prefixed = f"listener.name.{listener.lower()}.{NODE_RATE}"
-    return RateLimits(node, _rate(texts, prefixed, node), _ip_rate(image.client_quotas, ip))
-
-
-def _rate(texts: Texts, name: str, otherwise: int) -> int:
-    """A value that is not allowed counts as absent."""
-    if name not in texts:
-        return otherwise
-    try:
-        value = parse(broker_configs()[NODE_RATE], texts[name])
-    except ConfigValueError:
-        return otherwise
-    return value if isinstance(value, int) else otherwise
+    return RateLimits(
+        node, number_in(texts, prefixed, NODE_RATE, node), _ip_rate(image.client_quotas, ip)
+    )
 
 
 def _ip_rate(quotas: Quotas, ip: str) -> int:

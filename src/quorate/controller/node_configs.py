@@ -157,6 +157,20 @@ def _stand_in(synonyms: tuple[Synonym, ...], texts: Texts) -> str:
     return next(converted(synonym, text) for synonym, text in found if text is not None)
 
 
+def number_in(texts: Texts, name: str, key: str, otherwise: int) -> int:
+    """The number that `name` has, by the definition of the broker config `key`.
+
+    A value that is missing or not allowed gives `otherwise`.
+    """
+    if name not in texts:
+        return otherwise
+    try:
+        value = parse(broker_configs()[key], texts[name])
+    except ConfigValueError:
+        return otherwise
+    return value if isinstance(value, int) else otherwise
+
+
 def converted(synonym: Synonym, text: str) -> str:
     """The value in the unit of the topic's config; what is no number counts as 0 (`ConfigSynonym`)."""
     if synonym.factor == 1:

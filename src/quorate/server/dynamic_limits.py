@@ -15,9 +15,8 @@ from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.config.validation import OVERRIDES, connections_by_host
-from quorate.config_definitions.definition import broker_configs
-from quorate.config_definitions.values import ConfigValueError, parse
 from quorate.controller.configs_in_force import ConfigsInForce
+from quorate.controller.node_configs import number_in
 from quorate.metadata.image import Image
 from quorate.server.limits import ConnectionLimits
 from quorate.server.logs import LOG
@@ -43,7 +42,7 @@ class DynamicLimits:
         self._configs = configs
         self._addresses = addresses
         self._seen: object = None
-        self._overrides = ""
+        self._overrides = self._of_file = configs.file.get(OVERRIDES, "")
         self._resolving: asyncio.Future[dict[str, int]] | None = None
 
     def of(self, image: Image) -> ConnectionLimits:
@@ -54,12 +53,13 @@ class DynamicLimits:
         return self._now
 
     def _change(self, image: Image) -> None:
-        own, of_all = self._configs.dynamic(image)
-        texts = {**of_all, **own}
+        texts = self._configs.node_configs(image)
         self._now = replace(
             self._now,
-            max_connections=_number(texts, ALL, self._file.max_connections),
-            max_connections_per_ip=_number(texts, PER_IP, self._file.max_connections_per_ip),
+            max_connections=number_in(texts, ALL, ALL, self._file.max_connections),
+            max_connections_per_ip=number_in(
+                texts, PER_IP, PER_IP, self._file.max_connections_per_ip
+            ),
         )
         overrides = texts.get(OVERRIDES, "")
         if overrides != self._overrides:
@@ -70,7 +70,7 @@ class DynamicLimits:
         if self._resolving is not None:
             self._resolving.cancel()
             self._resolving = None
-        if not text:
+        if text == self._of_file:
             self._set_by_ip(self._file.max_connections_by_ip)
             return
         try:
@@ -93,14 +93,3 @@ class DynamicLimits:
 
     def _set_by_ip(self, by_ip: Mapping[str, int]) -> None:
         self._now = replace(self._now, max_connections_by_ip=by_ip)
-
-
-def _number(texts: Mapping[str, str], name: str, otherwise: int) -> int:
-    """A value that is not allowed counts as absent."""
-    if name not in texts:
-        return otherwise
-    try:
-        value = parse(broker_configs()[name], texts[name])
-    except ConfigValueError:
-        return otherwise
-    return value if isinstance(value, int) else otherwise
