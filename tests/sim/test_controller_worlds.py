@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from quorate.base.ids import ZERO_UUID, Uuid
 from quorate.controller import (
     brokers,
     configs,
@@ -22,6 +23,7 @@ from quorate.controller import (
     topic_deletion,
     topics,
 )
+from quorate.controller.assignments import BrokerFacts
 from quorate.controller.head import Head
 from quorate.controller.liveness import Liveness, LivenessChange
 from quorate.controller.partition_changes import PartitionTarget
@@ -255,6 +257,11 @@ def on_one_broker(original: Any) -> Any:
     return lambda racks, factor: original(racks, 1) * factor
 
 
+def names_one_directory(facts: BrokerFacts, replicas: Sequence[int]) -> list[Uuid]:
+    """In place of BrokerFacts.directories: the record has fewer directories than replicas."""
+    return [ZERO_UUID]
+
+
 def with_one_epoch(original: Any) -> Any:
     """Around _registration_record: all registrations have the same epoch."""
 
@@ -312,6 +319,7 @@ RACKS = "_Racks"
         ([(topic_deletion, "check_size", put(forgets_records))], "acknowledged topics", 5),
         ([(new_partitions, "check_size", put(forgets_records))], "acknowledged topics", 5),
         ([(getattr(placement, RACKS), "place", on_one_broker)], "partition states", 3),
+        ([(BrokerFacts, "directories", put(names_one_directory))], "defect", 4),
         ([(brokers, "_registration_record", with_one_epoch)], "broker epochs grow", 1),
         (
             [
@@ -326,7 +334,7 @@ RACKS = "_Racks"
         ([(registration, "_record", of_another)], "acknowledged registrations", 0),
     ],
     ids=[
-        *("topics", "deletion", "partitions", "placement", "brokers"),
+        *("topics", "deletion", "partitions", "placement", "directories", "brokers"),
         *("features", "quotas", "configs", "controllers"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from quorate.base.notes import Fault
 from quorate.formats.versions import LATEST_PRODUCTION, MINIMUM
 from quorate.node.raft_rpc_outbound import response_from_wire
 from quorate.raft.values import RaftConfig
@@ -69,6 +70,9 @@ class ControllerProcess(Process):
         self.spend(len(happened))
         responses = controller.responses(effects)
         world.node_stepped(self, effects, responses)
+        if effects.errors:
+            faults = (str(note) for note in effects.notes if isinstance(note, Fault))
+            raise ViolationError("defect", f"node {self.id}: {'; '.join(faults)}")
         if effects.closed:
             said = f"node {self.id} closes a connection: {effects.closed[0].reason}"
             raise ViolationError("defect", said)
