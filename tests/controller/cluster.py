@@ -97,7 +97,7 @@ class Cluster:
             may_use_tokens=self.may_use_tokens,
             mutation_quota=self.mutation_quota,
             requester=self.requester,
-            image=self.image,
+            committed=lambda: self.image,
         )
         self.records, self.sizes = [], []
         self.known = copy.deepcopy(vars(self.liveness))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 from immutables import Map
 
@@ -24,8 +25,6 @@ from quorate.security.authorizer import (
     Requester,
     decide,
 )
-
-_EMPTY: Final = Image()
 
 
 class Rng(Protocol):
@@ -133,8 +132,9 @@ class Context:
     """Who asks; None for the controller's own writes."""
     counts: ControllerCounts | None = None
     """Counts what the authorizer decides."""
-    image: Image = _EMPTY
-    """The committed image: the authorizer knows no other."""
+    committed: Callable[[], Image] = Image
+    """The committed image of now: the authorizer knows no other. Not the image itself: a decision in
+    turns would keep the one of its beginning, and drop all that has changed since in one long step."""
 
     @property
     def configs(self) -> ConfigsInForce:
@@ -162,7 +162,7 @@ class Context:
         if config is None or self.requester is None:
             return True
         asked = self.requester, operation, resource, name
-        decision = decide(self.image, config, *asked)
+        decision = decide(self.committed(), config, *asked)
         if self.counts is None:
             return decision.is_allowed
         return self.counts.decided(*asked, decision, logs_denied=logs_denied)

@@ -306,7 +306,7 @@ class ControllerNode(ReplicaView):
             mutation_quota=self.client_quotas.on_mutations(call, self.image, self.now.monotonic_ms),
             may_use_tokens=call is not None and self.may_use_tokens(call),
             counts=self.counts,
-            image=self.image,
+            committed=lambda: self.image,
         )
 
     @property
