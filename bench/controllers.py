@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.fleet import Fleet
@@ -17,7 +17,7 @@ from bench.limits import (
     restart_all,
     unfenced_fleet,
 )
-from bench.load import VALUE
+from bench.load import VALUE, Client, RefusedError
 from bench.quorum import kill, run, started, take_over_ms
 from bench.report import Goal, Report
 from bench.systems import HOST, AbsentError, Controllers, Kafka, KRaft, memory_mb
@@ -120,7 +120,7 @@ async def _fence(system: KRaft, fleet: Fleet, about: str, report: Report) -> Non
     """Ten brokers stop at the same moment; writes go on, one after the other."""
     done = asyncio.Event()
     writes = asyncio.ensure_future(_worst_of_writes(system, done))
-    watched = await asyncio.to_thread(FencingRecords, system.leader().port)
+    watched = await asyncio.to_thread(FencingRecords, [node.port for node in system.nodes.values()])
     silent = fleet.stop(FENCED)
     start = time.perf_counter()
     try:
@@ -137,8 +137,8 @@ async def _fence(system: KRaft, fleet: Fleet, about: str, report: Report) -> Non
 class FencingRecords:
     """Reads the metadata log from now on, for the records that fence brokers."""
 
-    def __init__(self, port: int) -> None:
-        self._fetcher = LogFetcher(Addressed((Address(HOST, port),)))
+    def __init__(self, ports: Sequence[int]) -> None:
+        self._fetcher = LogFetcher(Addressed(tuple(Address(HOST, port) for port in ports)))
         self._next = self._fetcher.fetch(0, 0, max_bytes=1).high_watermark
 
     def close(self) -> None:
@@ -172,11 +172,26 @@ def _fenced_by(value: bytes) -> int | None:
 
 
 async def _worst_of_writes(system: KRaft, done: asyncio.Event) -> float:
-    client = await system.client(system.leader().port)
-    worst_s = 0.0
+    """The longest time in s of a write until it is accepted, changes of the leader included."""
+    client, worst_s = await _connected_to_leader(system), 0.0
     while not done.is_set():
         start = time.perf_counter()
-        await client.put(b"key", VALUE)
+        while not await _is_written(client):
+            client.close()
+            client = await _connected_to_leader(system)
         worst_s = max(worst_s, time.perf_counter() - start)
     client.close()
     return worst_s
+
+
+async def _connected_to_leader(system: KRaft) -> Client:
+    leader = await asyncio.to_thread(system.leader)
+    return await system.client(leader.port)
+
+
+async def _is_written(client: Client) -> bool:
+    try:
+        await client.put(b"key", VALUE)
+    except (RefusedError, OSError):
+        return False
+    return True
