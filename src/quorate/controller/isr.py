@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from quorate.base.errors import ErrorCode
+from quorate.base.ids import Uuid
 from quorate.controller.brokers import check_epoch
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
@@ -35,12 +36,17 @@ _Answer = AlterPartitionResponse.TopicData.PartitionData
 def _alter_partition(
     head: HeadView, request: AlterPartitionRequest, context: Context
 ) -> Result[AlterPartitionResponse]:
-    """Each partition is decided alone; a refused one does not affect the others."""
+    """Each partition is decided alone; a refused one does not affect the others.
+
+    A request may name a partition twice. The second change is asked of the partition as the first one
+    leaves it, so its epochs are too old. Kafka decides both on the same partition. Its ISR may then hold a
+    broker that is no replica any more.
+    """
     image = head.image
     check_epoch(image, request.broker_id, request.broker_epoch)
     records: list[Message] = []
     answers = []
-    interner = Interner()
+    changed: dict[tuple[Uuid, int], Partition] = {}
     for topic_data in request.topics:
         topic = image.topics.by_id.get(topic_data.topic_id)
         partitions = []
@@ -50,7 +56,7 @@ def _alter_partition(
                 partitions.append(_Answer(partition_index=wanted.partition_index, error_code=error))
                 continue
             partitions.append(
-                _alter(image, request.broker_id, topic, wanted, context, records, interner)
+                _alter(image, request.broker_id, topic, wanted, context, records, changed)
             )
         answers.append(
             AlterPartitionResponse.TopicData(topic_id=topic_data.topic_id, partitions=partitions)
@@ -65,11 +71,12 @@ def _alter(
     wanted: _Wanted,
     context: Context,
     records: list[Message],
-    interner: Interner,
+    changed: dict[tuple[Uuid, int], Partition],
 ) -> _Answer:
+    """Decide one partition. records, changed: get what it results in."""
     index = wanted.partition_index
     isr = _new_isr(wanted, context.version)
-    partition = topic.partitions.get(index)
+    partition = changed.get((topic.id, index)) or topic.partitions.get(index)
     if partition is None:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return _Answer(partition_index=index, error_code=error)
@@ -85,7 +92,7 @@ def _alter(
     record = change_partition(topic.id, index, partition, target, rules)
     if record is not None:
         records.append(record)
-        partition = merge(partition, record, interner)
+        partition = changed[topic.id, index] = merge(partition, record, Interner())
         if record.leader not in (broker_id, NO_LEADER_CHANGE):
             # The change completes a reassignment that takes the leadership from the broker that asks:
             # it has to read the new metadata first.
