@@ -89,6 +89,14 @@ def test_another_incarnation_waits_for_the_end_of_the_session():
             ErrorCode.INCONSISTENT_CLUSTER_ID,
             "Expected cluster ID cluster, but got cluster ID other",
         ),
+        *(
+            (
+                {"broker_id": number},
+                ErrorCode.INVALID_REGISTRATION,
+                f"Invalid negative broker ID {number}",
+            )
+            for number in (-1, -2, -(2**31))
+        ),
         (
             {"is_migrating_zk_broker": True},
             ErrorCode.BROKER_ID_NOT_REGISTERED,
@@ -141,7 +149,7 @@ def test_a_registration_that_is_refused(fields, error, text):
     cluster = Cluster()
     cluster.register(2)
     assert refused(cluster.register, 1, **fields) == (error, text)
-    assert 1 not in cluster.image.cluster.brokers
+    assert set(cluster.image.cluster.brokers) == {2}
 
 
 @kafka_scenario("QuorumControllerTest", "registerBrokerKRaftVersions")

@@ -69,6 +69,9 @@ def _register(
             f"Expected cluster ID {context.config.cluster_id}, but got cluster ID "
             f"{request.cluster_id}",
         )
+    if broker_id < 0:
+        # As the leader of a partition, -1 stands for none and -2 for no change.
+        raise ApiError(ErrorCode.INVALID_REGISTRATION, f"Invalid negative broker ID {broker_id}")
     existing = image.cluster.brokers.get(broker_id)
     is_new = existing is None or existing.incarnation_id != request.incarnation_id
     if is_new:
@@ -145,17 +148,17 @@ def _check_features(image: Image, request: BrokerRegistrationRequest, context: C
         KRAFT_VERSION: context.control.kraft_version,
         **image.features.levels,
     }
-    ranges = {
-        feature.name: (feature.min_supported_version, feature.max_supported_version)
-        for feature in request.features
-    }
-    for name, (low, high) in ranges.items():
-        _check_level(name, finalized.get(name, 0), low, high)
-    if METADATA_VERSION not in ranges:
+    for feature in request.features:  # each time that it is named
+        level = finalized.get(feature.name, 0)
+        _check_level(
+            feature.name, level, feature.min_supported_version, feature.max_supported_version
+        )
+    named = {feature.name for feature in request.features}
+    if METADATA_VERSION not in named:
         text = f"Request features do not contain '{METADATA_VERSION}'"
         raise ApiError(ErrorCode.INVALID_REGISTRATION, text)
     for name, level in finalized.items():
-        if level and name not in ranges:
+        if level and name not in named:
             _check_level(name, level, 0, 0)
 
 
