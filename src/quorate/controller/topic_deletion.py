@@ -6,7 +6,7 @@ Source: `ControllerApis.deleteTopics`, `ReplicationControlManager.deleteTopics`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final
 
 from quorate.base.errors import ErrorCode
@@ -64,7 +64,8 @@ def _wanted(image: Image, request: DeleteTopicsRequest, context: Context) -> Ite
     """
     names, ids, wrong = _named(request)
     yield from wrong
-    once, twice = Counter(names), {found for found, count in Counter(ids).items() if count > 1}
+    once = Counter(names)
+    twice = {found: None for found, count in Counter(ids).items() if count > 1}
     for name, count in once.items():
         if count > 1:
             yield name, ZERO_UUID, ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
@@ -114,7 +115,7 @@ def _wanted_by_id(
 
 
 def _wanted_by_name(
-    image: Image, name: str, by_id: dict[Uuid, str], twice: set[Uuid], context: Context
+    image: Image, name: str, by_id: dict[Uuid, str], twice: Container[Uuid], context: Context
 ) -> Iterator[_Deletion]:
     """Do as `_wanted_by_id`. Who may not describe a topic does not learn whether it exists."""
     topic_id = image.topics.ids.get(name)
