@@ -82,9 +82,9 @@ class Cluster:
         return self.image.topics.named(topic).partitions[index]
 
     # -- decisions ------------------------------------------------------------------------------
-    def decide(self, operation, request, version=99, *, forwarded=False):
-        """The response; the records are in the image."""
-        context = Context(
+    def context(self, version=99, *, forwarded=False):
+        """The circumstances of a decision that begins now."""
+        return Context(
             config=self.config,
             control=ControlState(1, ()),
             time_ms=self.now_ms,
@@ -99,6 +99,10 @@ class Cluster:
             requester=self.requester,
             committed=lambda: self.image,
         )
+
+    def decide(self, operation, request, version=99, *, forwarded=False):
+        """The response; the records are in the image."""
+        context = self.context(version, forwarded=forwarded)
         self.records, self.sizes = [], []
         self.known = copy.deepcopy(vars(self.liveness))
         result = operation.decide(self.head, request, context)
@@ -254,6 +258,7 @@ def yield_all(steps, write):
 def check(before, after):
     """What no record may break, whatever was decided."""
     elr_enabled = after.features.elr_enabled
+    assert all(broker_id >= 0 for broker_id in after.cluster.brokers)
     for topic in after.topics:
         old = before.topics.by_id.get(topic.id)
         for index, partition in topic.partitions.items():
@@ -261,7 +266,8 @@ def check(before, after):
             assert len(set(partition.replicas)) == len(partition.replicas) > 0, place
             assert set(partition.isr) <= set(partition.replicas), place
             assert not set(partition.isr) & set(partition.elr), place
-            assert partition.isr or elr_enabled, place
+            # The feature may be turned off later: the eligible replicas stay until the next election.
+            assert partition.isr or elr_enabled or partition.elr or partition.last_known_elr, place
             assert partition.leader == NO_LEADER or partition.leader in partition.isr, place
             assert len(partition.directories) == len(partition.replicas), place
             assert set(partition.adding_replicas) <= set(partition.replicas), place
