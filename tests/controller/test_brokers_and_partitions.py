@@ -3,10 +3,11 @@
 import pytest
 
 from conformance.marker import kafka_scenario
+from controller import short_requests
 from controller.cluster import SESSION_MS, TOPIC, Cluster, directory
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID, Uuid
-from quorate.controller.brokers import UNREGISTER_BROKER
+from quorate.controller.brokers import BROKER_REGISTRATION, UNREGISTER_BROKER
 from quorate.controller.directories import ASSIGN_REPLICAS_TO_DIRS
 from quorate.controller.heartbeats import (
     BROKER_HEARTBEAT,
@@ -89,14 +90,6 @@ def test_another_incarnation_waits_for_the_end_of_the_session():
             ErrorCode.INCONSISTENT_CLUSTER_ID,
             "Expected cluster ID cluster, but got cluster ID other",
         ),
-        *(
-            (
-                {"broker_id": number},
-                ErrorCode.INVALID_REGISTRATION,
-                f"Invalid negative broker ID {number}",
-            )
-            for number in (-1, -2, -(2**31))
-        ),
         (
             {"is_migrating_zk_broker": True},
             ErrorCode.BROKER_ID_NOT_REGISTERED,
@@ -150,6 +143,17 @@ def test_a_registration_that_is_refused(fields, error, text):
     cluster.register(2)
     assert refused(cluster.register, 1, **fields) == (error, text)
     assert set(cluster.image.cluster.brokers) == {2}
+
+
+@pytest.mark.parametrize("number", [-1, -2, -(2**31)])
+def test_a_negative_number_is_no_broker_id(number):
+    """As the leader of a partition, -1 stands for none and -2 for no change."""
+    cluster = Cluster()
+    request = short_requests.register().replace(broker_id=number)
+    error = ErrorCode.INVALID_REGISTRATION
+    text = f"Invalid negative broker ID {number}"
+    assert refused(cluster.decide, BROKER_REGISTRATION, request, 4) == (error, text)
+    assert not cluster.image.cluster.brokers
 
 
 @kafka_scenario("QuorumControllerTest", "registerBrokerKRaftVersions")
