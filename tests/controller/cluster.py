@@ -266,14 +266,14 @@ def check(before, after):
             assert len(set(partition.replicas)) == len(partition.replicas) > 0, place
             assert set(partition.isr) <= set(partition.replicas), place
             assert not set(partition.isr) & set(partition.elr), place
-            # The feature may be turned off later: the eligible replicas stay until the next election.
-            assert partition.isr or elr_enabled or partition.elr or partition.last_known_elr, place
             assert partition.leader == NO_LEADER or partition.leader in partition.isr, place
             assert len(partition.directories) == len(partition.replicas), place
             assert set(partition.adding_replicas) <= set(partition.replicas), place
             assert set(partition.removing_replicas) <= set(partition.replicas), place
             _check_leader(after, partition, place)
             was = old.partitions.get(index) if old else None
+            # It may be empty from before the feature was turned off.
+            assert partition.isr or elr_enabled or (was is not None and not was.isr), place
             if was is not None and was != partition:
                 assert partition.partition_epoch > was.partition_epoch, place
                 assert partition.leader_epoch >= was.leader_epoch, place

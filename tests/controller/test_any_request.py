@@ -27,7 +27,7 @@ from controller.test_partition_index import assert_follows
 from quorate.controller.delegation_tokens import EXPIRE_DELEGATION_TOKENS
 from quorate.controller.elections import ELECT_PREFERRED, ELECT_UNCLEAN
 from quorate.controller.heartbeats import FENCE_STALE_BROKER
-from quorate.controller.result import ApiError, Result
+from quorate.controller.result import ApiError, Result, Turn
 from quorate.controller.token_config import TokenConfig
 from quorate.formats.records import decode_record
 from quorate.metadata import dump
@@ -39,6 +39,8 @@ from quorate.security.authorizer import AuthorizerConfig, Requester
 from quorate.wire.registry import APIS
 from time_budget import DAY, share
 
+NOT_WAITING = [row for row in WRITES if row.name != "UnregisterBroker"]
+"""Those that wait for no other decision to end."""
 LEVELS = (7, 11, 14, 17, 21, 25, 29, 30, 33)
 _REPEATED = re.compile(r"(.)\1{40,}")
 _PRINCIPALS = ("User:admin", "User:admin", "User:admin", "User:alice")
@@ -56,6 +58,7 @@ class Run:
             seed=seed,
             authorizer=AuthorizerConfig(frozenset({"User:admin"})),
             tokens=TokenConfig(secret_key=SECRET),
+            part_records=rng.choice((2, 250)),
         )
         for broker in range(1, 5):
             directories = [directory(broker, number) for number in range(rng.choice((1, 2, 2)))]
@@ -64,12 +67,16 @@ class Run:
         for name in ("t0", "t1"):
             self.cluster.create(name, rng.randint(1, 3), rng.randint(1, 3))
         self.draw = Draw(rng, self.cluster)
+        self.is_between = False
+        """Another decision is in the middle of its turns."""
         self.answered = Counter()
         """(API, whether it refused all) of each request."""
 
     def step(self, row):
-        """One request of the API, and what happens of itself before it."""
-        self.pass_time()
+        """One request of the API, and what happens of itself before it. Others come between its turns."""
+        if not self.is_between:
+            self.pass_time()
+            self.cluster.may_use_tokens = self.rng.random() < 0.95
         message, version = self.draw.request(row)
         try:
             self.ask(row, message, version)
@@ -99,9 +106,17 @@ class Run:
         if row.on_arrival is not None:
             row.on_arrival(cluster.liveness, message, cluster.now_ms)
         is_as_rehearsed = self.rehearse(row.operation, request_of(row, message), version)
+        cluster.between = (lambda: None) if self.is_between else self.another
         response = ask(cluster, row, message, version)
+        cluster.between = lambda: None
         assert is_as_rehearsed(response), "decided twice, the request has two results"
         self.check_response(row, message, version, response)
+
+    def another(self):
+        """A request between the turns of another one."""
+        self.is_between = True
+        self.step(self.rng.choice(NOT_WAITING))
+        self.is_between = False
 
     def rehearse(self, operation, request, version):
         """Decide it up to the first records: they, and the response without any, are those of later."""
@@ -114,7 +129,7 @@ class Run:
 
         def write(part):
             made.append(list(part.records))
-            if made[-1]:
+            if made[-1] or isinstance(part, Turn):
                 raise _WroteError
 
         try:
@@ -148,6 +163,7 @@ class Run:
         if is_without or getattr(message, "validate_only", False):
             assert not self.cluster.records
         self.answered[row.name, is_refused] += 1
+        check_image(self.cluster.image)
 
     def check_end(self):
         """The records give the head: one by one, and as a snapshot of it."""
@@ -162,6 +178,23 @@ class Run:
 
 class _WroteError(Exception):
     """Ends a rehearsal."""
+
+
+def check_image(image):
+    """What no request may break, beyond what `cluster.check` says of a change."""
+    topics, brokers = list(image.topics), list(image.cluster.brokers.values())
+    assert {topic.name: topic.id for topic in topics} == dict(image.topics.ids)
+    for topic in topics:
+        assert sorted(topic.partitions) == list(range(len(topic.partitions)))
+        for partition in topic.partitions.values():
+            assert set(partition.adding_replicas).isdisjoint(partition.removing_replicas)
+            assert set(partition.replicas) != set(partition.removing_replicas)
+    directories = [one for broker in brokers for one in broker.directories]
+    assert len(set(directories)) == len(directories)
+    named = {resource.name for resource in image.configs if resource.type == 2}
+    assert named <= set(image.topics.ids)
+    assert all(image.configs.values()) and all(image.client_quotas.values())
+    assert {one for found in image.acls_by_pattern.values() for one in found} == set(image.acls)
 
 
 def has_elr(image):
