@@ -128,12 +128,13 @@ class Cluster:
 
     def _let_others_in(self):
         known = self.records, self.sizes, self.between
+        is_between_turns = self.is_between_turns
         self.between, self.is_between_turns = (lambda: None), True
         try:
             known[2]()
         finally:
             self.records, self.sizes, self.between = known
-            self.is_between_turns = False
+            self.is_between_turns = is_between_turns
 
     def _check_liveness(self):
         assert vars(self.liveness) == self.known, "a decision changes nothing of the liveness"

@@ -18,6 +18,7 @@ from quorate.config_definitions.definition import (
     topic_configs,
 )
 from quorate.controller.delegation_tokens import token_hmac
+from quorate.controller.reassignments import is_reassigned
 from quorate.formats.versions import supported_features
 from quorate.metadata.image import NO_LEADER
 from quorate.wire.errors import EncodeError
@@ -239,11 +240,12 @@ class Draw:
             for index, partition in sorted(topic.partitions.items())
             if partition.leader != NO_LEADER
         ]
+        changing = [place for place in led if is_reassigned(place[2])]
         if not led:
             return
-        message.broker_id = self.one(led)[2].leader
+        message.broker_id = self.one(changing or led)[2].leader
         message.broker_epoch = self.epoch(message.broker_id)
-        led = [place for place in led if place[2].leader == message.broker_id]
+        led = [place for place in changing or led if place[2].leader == message.broker_id]
         for topic in message.topics:
             topic.topic_id = self.one(led)[0]
             mine = [place for place in led if place[0] == topic.topic_id]
@@ -252,8 +254,8 @@ class Draw:
                 data.leader_epoch = partition.leader_epoch
                 data.partition_epoch = partition.partition_epoch
                 data.leader_recovery_state = self.one((0, partition.leader_recovery_state))
-                kept = {partition.leader, *self.some(partition.replicas)}
-                isr = [replica for replica in partition.replicas if replica in kept]
+                others = self.one((partition.replicas, self.some(partition.replicas)))
+                isr = [b for b in partition.replicas if b in (partition.leader, *others)]
                 if data.new_isr_with_epochs:
                     state = type(data).BrokerState
                     states = [state(broker_id=b, broker_epoch=self.epoch(b)) for b in isr]
