@@ -168,7 +168,8 @@ def leaf_codes(item):
     return found or ([] if own is None else [E.NONE])
 
 
-def assert_encodes(response, version):
+def encoded(response, version):
+    """The bytes of the response, which a client can decode."""
     response = in_version(response, version)
     try:
         body = encode(response, version)
@@ -176,6 +177,7 @@ def assert_encodes(response, version):
         assert shorten_error_messages(response)
         body = encode(response, version)
     assert encode(decode(type(response), version, body), version) == body
+    return body
 
 
 def request_of(row, message):

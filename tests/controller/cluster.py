@@ -83,7 +83,6 @@ class Cluster:
 
     # -- decisions ------------------------------------------------------------------------------
     def context(self, version=99, *, forwarded=False):
-        """The circumstances of a decision that begins now."""
         return Context(
             config=self.config,
             control=ControlState(1, ()),

@@ -7,6 +7,7 @@
 """
 
 import copy
+import hmac
 import re
 
 from controller.cluster import directory, incarnation
@@ -17,7 +18,6 @@ from quorate.config_definitions.definition import (
     group_configs,
     topic_configs,
 )
-from quorate.controller.delegation_tokens import token_hmac
 from quorate.controller.reassignments import is_reassigned
 from quorate.formats.versions import supported_features
 from quorate.metadata.image import NO_LEADER
@@ -402,7 +402,7 @@ class Draw:
     def fit_renew_delegation_token(self, message):
         known = sorted(self.cluster.image.delegation_tokens)
         if known:
-            message.hmac = token_hmac(SECRET, self.one(known))
+            message.hmac = hmac.digest(SECRET.encode(), self.one(known).encode(), "sha512")
 
     def fit_expire_delegation_token(self, message):
         self.fit_renew_delegation_token(message)

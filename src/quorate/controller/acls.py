@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from quorate.base.errors import ErrorCode
@@ -271,9 +272,10 @@ def _delete(
             raise _invalid(
                 f"Cannot remove more than {MAX_RECORDS} acls in a single delete operation."
             )
+        found.sort(key=itemgetter(0))  # the order of the map differs from process to process
         matching = [_Matching(error_message=None, **acl._asdict()) for _, acl in found]
         results.append(_FilterResult(error_message=None, matching_acls=matching))
-    records = [RemoveAccessControlEntryRecord(id=acl_id) for acl_id in removed]
+    records = [RemoveAccessControlEntryRecord(id=acl_id) for acl_id in sorted(removed)]
     return Result(records, DeleteAclsResponse(filter_results=results))
 
 

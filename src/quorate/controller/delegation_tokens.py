@@ -12,7 +12,7 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from functools import lru_cache
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from quorate.base.errors import ErrorCode
@@ -262,6 +262,7 @@ def _sweep(head: HeadView, request: None, context: Context) -> Result[bool]:
         if _is_expired(token, context.time_ms):
             records.append(RemoveDelegationTokenRecord(token_id=token_id))
             notes.append(f"Delegation token {token_id} of {token.owner} has expired")
+    records.sort(key=attrgetter("token_id"))  # the order of the map differs from process to process
     return Result(records, len(records) == MAX_EXPIRATIONS, atomic=False, notes=tuple(notes))
 
 
