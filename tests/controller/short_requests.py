@@ -1,5 +1,7 @@
 """Requests in one line: what a test says of them, and defaults that make the rest valid."""
 
+from typing import Any
+
 from controller.cluster import directory, incarnation
 from quorate.formats.versions import supported_features
 from quorate.wire import messages as m
@@ -7,7 +9,7 @@ from quorate.wire import messages as m
 
 def create_topics(names=("b",), configs=(), assignments=()):
     cls = m.CreateTopicsRequest.CreatableTopic
-    topic = {
+    topic: dict[str, Any] = {
         "num_partitions": -1,
         "replication_factor": -1,
         "configs": [cls.CreatableTopicConfig(name=n, value=v) for n, v in configs],
@@ -116,13 +118,22 @@ def quotas(*entries):
 
 def create_acls(count):
     cls = m.CreateAclsRequest.AclCreation
-    fields = {"resource_type": 2, "resource_name": "a", "operation": 3, "permission_type": 3}
+    fields: dict[str, Any] = {
+        "resource_type": 2,
+        "resource_name": "a",
+        "operation": 3,
+        "permission_type": 3,
+    }
     return m.CreateAclsRequest(creations=[cls(principal="User:x", host="*", **fields)] * count)
 
 
 def scram(upsertions=(), deletions=()):
     cls = m.AlterUserScramCredentialsRequest
-    credential = {"iterations": 4096, "salt": b"salt", "salted_password": b"password"}
+    credential: dict[str, Any] = {
+        "iterations": 4096,
+        "salt": b"salt",
+        "salted_password": b"password",
+    }
     return cls(
         upsertions=[
             cls.ScramCredentialUpsertion(name=n, mechanism=k, **credential) for n, k in upsertions

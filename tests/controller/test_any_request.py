@@ -73,7 +73,7 @@ class Run:
         self.draw = Draw(rng, self.cluster)
         self.is_between = False
         """Another decision is in the middle of its turns."""
-        self.answered = Counter()
+        self.answered: Counter[tuple[str, bool]] = Counter()
         """(API, whether it refused all) of each request."""
 
     def step(self, row):

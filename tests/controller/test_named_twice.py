@@ -277,13 +277,12 @@ PARTITIONS = [
 
 
 # -- nodes ------------------------------------------------------------------------------------------
-def heartbeat(cluster, **directories):
-    return m.BrokerHeartbeatRequest(
-        broker_id=1,
-        broker_epoch=cluster.broker(1).epoch,
-        current_metadata_offset=1 << 40,
-        **{name: [directory(1, 0)] * 2 for name in directories},
+def heartbeat(cluster, name):
+    """The broker names the same directory twice in this field."""
+    request = m.BrokerHeartbeatRequest(
+        broker_id=1, broker_epoch=cluster.broker(1).epoch, current_metadata_offset=1 << 40
     )
+    return request.replace(**{name: [directory(1, 0)] * 2})
 
 
 def hosts(node):
@@ -346,7 +345,7 @@ NODES = [
     Case(
         "BrokerHeartbeat",
         "failed directory",
-        lambda c: heartbeat(c, offline_log_dirs=True),
+        lambda c: heartbeat(c, "offline_log_dirs"),
         [NONE],
         ["BrokerRegistrationChange"],
         lambda c: c.broker(1).directories == (directory(1, 1),),
@@ -354,7 +353,7 @@ NODES = [
     Case(
         "BrokerHeartbeat",
         "cordoned directory",
-        lambda c: heartbeat(c, cordoned_log_dirs=True),
+        lambda c: heartbeat(c, "cordoned_log_dirs"),
         [NONE],
         ["BrokerRegistrationChange"],
         lambda c: set(c.broker(1).cordoned_directories) == {directory(1, 0)},
