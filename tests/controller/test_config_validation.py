@@ -184,6 +184,14 @@ def test_remote_storage_needs_the_system(cluster):
         ("match", "10", "Illegal client matching pattern: 10"),
         ("match", "client_id=", "Illegal client matching pattern: client_id="),
         ("match", "client_id=[", "Illegal client matching pattern: client_id=["),
+        *(
+            (
+                "match",
+                f"client_id={pattern}",
+                f"Illegal client matching pattern: client_id={pattern}",
+            )
+            for pattern in ("a{99999999999}", "(" * 3_000 + ")" * 3_000)
+        ),
         ("match", "a=b", "Illegal client matching pattern: a=b"),
         ("match", "client_id=a=b", "Illegal client matching pattern: client_id=a=b"),
         ("metrics", "a,,b", "Configuration 'metrics' values must not be empty."),

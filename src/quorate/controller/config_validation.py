@@ -249,6 +249,7 @@ def _check_patterns(patterns: Sequence[str]) -> None:
 def _is_expression(text: str) -> bool:
     try:
         re.compile(text)
-    except re.error:
+    except (re.error, OverflowError, RecursionError):
+        # The second is for a count that is too large, the third for brackets that are too deep.
         return False
     return True
