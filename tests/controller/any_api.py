@@ -48,7 +48,8 @@ ERRORS = {
     },
     "CreateDelegationToken": {
         *(E.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, E.DELEGATION_TOKEN_AUTHORIZATION_FAILED),
-        *(E.UNSUPPORTED_VERSION, E.INVALID_PRINCIPAL_TYPE),
+        *(E.UNSUPPORTED_VERSION, E.INVALID_PRINCIPAL_TYPE, E.INVALID_REQUEST),
+        E.UNKNOWN_SERVER_ERROR,  # to an owner with a name and no type: Kafka has no other code
     },
     "RenewDelegationToken": _TOKENS,
     "ExpireDelegationToken": _TOKENS,
