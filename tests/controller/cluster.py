@@ -82,9 +82,8 @@ class Cluster:
         return self.image.topics.named(topic).partitions[index]
 
     # -- decisions ------------------------------------------------------------------------------
-    def decide(self, operation, request, version=99, *, forwarded=False):
-        """The response; the records are in the image."""
-        context = Context(
+    def context(self, version=99, *, forwarded=False):
+        return Context(
             config=self.config,
             control=ControlState(1, ()),
             time_ms=self.now_ms,
@@ -99,6 +98,10 @@ class Cluster:
             requester=self.requester,
             committed=lambda: self.image,
         )
+
+    def decide(self, operation, request, version=99, *, forwarded=False):
+        """The response; the records are in the image."""
+        context = self.context(version, forwarded=forwarded)
         self.records, self.sizes = [], []
         self.known = copy.deepcopy(vars(self.liveness))
         result = operation.decide(self.head, request, context)

@@ -22,6 +22,7 @@ from quorate.controller.liveness import Liveness
 from quorate.controller.partition_index import PartitionIndex
 from quorate.controller.result import WriteOperation
 from quorate.controller.token_config import PLAINTEXT, TokenConfig, may_ask_for_tokens
+from quorate.controller.token_secrets import TokenSecrets
 from quorate.metadata.image import Image
 from quorate.metadata.topics import ElectionCounts
 from quorate.node.answers import Answers
@@ -381,6 +382,10 @@ class ControllerNode(ReplicaView):
     @property
     def tokens(self) -> TokenConfig:
         return self._config.tokens
+
+    @property
+    def token_secrets(self) -> TokenSecrets:
+        return self.machine.head.token_secrets
 
     def may_use_tokens(self, call: Call) -> bool:
         return may_ask_for_tokens(
