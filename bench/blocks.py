@@ -10,6 +10,7 @@ from typing import Any
 
 import bench.systems  # noqa: F401 - the harness of the tests can be imported then
 from bench.report import Goal, Report
+from immutables import Map
 
 from narrow import not_none
 from node.world import LISTENER, World
@@ -25,9 +26,11 @@ from quorate.controller.result import (
     WriteOperation,
     controller_task,
 )
+from quorate.controller.token_config import TokenConfig
 from quorate.formats.records import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
+    DelegationTokenRecord,
     FeatureLevelRecord,
     PartitionRecord,
     TopicRecord,
@@ -210,7 +213,14 @@ def _filled(cls: type[Struct], path: tuple[Field, ...], count: int, groups: int 
 def _reads(report: Report, quick: bool) -> Iterator[float]:
     count = MANY // 20 if quick else MANY
     policy = SnapshotPolicy(max_bytes=1 << 60, max_interval_ms=0)
-    world = Timed(1, bootstrap=Bootstrap((LEVEL,)), authorizer=_authorizer(), policy=policy)
+    world = Timed(
+        1,
+        bootstrap=Bootstrap((LEVEL,)),
+        authorizer=_authorizer(),
+        policy=policy,
+        tokens=TokenConfig("a secret key"),
+        security_protocols=Map({LISTENER: "SASL_SSL"}),
+    )
     world.nodes[1].running.add_task(_load(_image(count)), 1)
     world.run_until(lambda: world.active and len(world.active.image.scram) == count, 10_000_000)
     partitions = m.DescribeTopicPartitionsRequest
@@ -231,6 +241,12 @@ def _reads(report: Report, quick: bool) -> Iterator[float]:
         "DescribeTopicPartitions": partitions(),
         "DescribeTopicPartitions by a requester who may see nothing": partitions(),
         "DescribeConfigs of 64 KiB": _configs(),
+        "RenewDelegationToken, the first": m.RenewDelegationTokenRequest(hmac=bytes(64)),
+        "RenewDelegationToken with another secret": m.RenewDelegationTokenRequest(hmac=b"x" * 64),
+        "DescribeDelegationToken": m.DescribeDelegationTokenRequest(owners=None),
+        "DescribeDelegationToken by a requester who may see nothing": (
+            m.DescribeDelegationTokenRequest(owners=None)
+        ),
     }
     for name, request in asked.items():
         version = APIS[not_none(type(request).schema.key)].max_version
@@ -252,7 +268,8 @@ def _configs() -> Message:
 
 
 def _image(count: int) -> Iterator[Message]:
-    """The records of a cluster with so many topics of ten partitions, ACLs, quotas and credentials."""
+    """The records of a cluster with so many topics of ten partitions, ACLs, quotas, credentials
+    and delegation tokens."""
     for number in range(count):
         name, own = f"topic-{number:06}", Uuid((number + 1).to_bytes(16, "big"))
         yield TopicRecord(name=name, topic_id=own)
@@ -283,6 +300,13 @@ def _image(count: int) -> Iterator[Message]:
         )
         yield UserScramCredentialRecord(
             name=name, mechanism=1, salt=b"s", stored_key=b"s", server_key=b"s", iterations=4096
+        )
+        yield DelegationTokenRecord(
+            owner=ANONYMOUS,
+            requester=ANONYMOUS,
+            max_timestamp=2**63 - 1,
+            expiration_timestamp=2**63 - 1,
+            token_id=name,
         )
 
 

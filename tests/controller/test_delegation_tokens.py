@@ -17,6 +17,7 @@ from quorate.controller.delegation_tokens import (
     describe_tokens,
 )
 from quorate.controller.token_config import TokenConfig, may_ask_for_tokens
+from quorate.controller.token_secrets import TokenSecrets
 from quorate.formats.records import DelegationTokenRecord
 from quorate.security.acl import AclOperation, AclResource
 from quorate.security.authorizer import AuthorizerConfig, Requester
@@ -212,6 +213,10 @@ def test_expired_tokens_are_swept_in_bounded_writes():
     assert set(made.image.delegation_tokens) == {kept}
 
 
+def described_by(made, request, who, may=lambda *asked: False):
+    return describe_tokens(made.image, request, TOKENS, made.head.token_secrets, who, may)
+
+
 def test_tokens_are_described_to_those_who_may():
     made = cluster()
     own, secret = (lambda found: (found.token_id, found.hmac))(create(made, BOB))
@@ -225,8 +230,7 @@ def test_tokens_are_described_to_those_who_may():
             if owners is None
             else [cls(principal_type="User", principal_name=o.partition(":")[2]) for o in owners]
         )
-        steps = describe_tokens(made.image, request, TOKENS, who, lambda *asked: asked in allowed)
-        return at_once(steps).tokens
+        return at_once(described_by(made, request, who, lambda *asked: asked in allowed)).tokens
 
     [token] = described(BOB)
     assert (token.token_id, token.hmac) == (own, secret)
@@ -239,6 +243,8 @@ def test_tokens_are_described_to_those_who_may():
         assert {t.token_id for t in described(BOB, None, [permission])} == {own, other}
     request = DescribeDelegationTokenRequest()
     response = at_once(
-        describe_tokens(made.image, request, TokenConfig(), BOB, lambda *asked: True)
+        describe_tokens(
+            made.image, request, TokenConfig(), TokenSecrets(), BOB, lambda *asked: True
+        )
     )
     assert response.error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED

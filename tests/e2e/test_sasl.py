@@ -8,6 +8,7 @@ import pytest
 
 from interop.kafka import Quorum
 from interop.process import QUORATE, QuorateNode, run_tool, wait_for
+from quorate.config.node_config import AUTHORIZER, STANDARD_AUTHORIZER, SUPER_USERS
 from quorate.security.tls.authority import Authority
 
 PASSWORD = "Kx7-secret-of-controllers"
@@ -57,6 +58,17 @@ def tool(quorum, file, *args):
     )
 
 
+def add_entry(quorum, file, principal):
+    """Allow the principal what controllers need."""
+    return run_tool(
+        [
+            *(*QUORATE, "acls", "--bootstrap-controller", quorum.bootstrap),
+            *("--command-config", file, "--add", "--allow-principal", principal),
+            *("--operation", "ClusterAction", "--cluster"),
+        ]
+    )
+
+
 def leader_epoch(quorum, file):
     """The epoch of the leader, once there is one that commits."""
     run = tool(quorum, file, "describe", "--status")
@@ -89,16 +101,23 @@ SCRAM = (
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
 def test_a_quorum_elects_again_after_all_stopped(tmp_path, mechanism):
-    """Cold start: until a high watermark is known, credentials come from the disk."""
+    """Cold start: until a high watermark is known, credentials and permissions come from the disk.
+
+    The controllers may vote by an access control entry, and are super users at the first start only.
+    """
     kinds = dict.fromkeys((1, 2, 3), "quorate")
-    with Quorum(tmp_path, kinds, config=config(mechanism)) as quorum:
+    first_start = {AUTHORIZER: STANDARD_AUTHORIZER, SUPER_USERS: "User:controller;User:alice"}
+    with Quorum(tmp_path, kinds, config=config(mechanism, **first_start)) as quorum:
         quorum.format(*(SCRAM if mechanism != "PLAIN" else ()))
         quorum.start()
         file = client_file(tmp_path / "client.properties", mechanism)
         first = wait_for(lambda: leader_epoch(quorum, file), "a leader")
         wait_for(lambda: commits(quorum, file), "three replicas")
+        added = add_entry(quorum, file, "User:controller")
+        assert added.returncode == 0, added.stdout + added.stderr
         for node in quorum.nodes.values():
             node.kill()
+            node.config[SUPER_USERS] = "User:alice"
         quorum.start()
         second = wait_for(lambda: leader_epoch(quorum, file), "a leader after the cold start")
         assert second > first

@@ -8,7 +8,7 @@ import pytest
 from interop.java import java_tool
 from interop.kafka import Quorum
 from interop.process import HOST, free_port, wait_for
-from quorate.controller.delegation_tokens import token_hmac
+from quorate.controller.token_secrets import token_hmac
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -23,6 +23,7 @@ from quorate.security.authorizer import (
     LITERAL,
     PREFIXED,
     AuthorizerConfig,
+    KnownEntries,
     Requester,
     decide,
     decide_when_loaded,
@@ -334,9 +335,8 @@ def test_before_the_entries_are_known_only_super_users_may_ask(has_level):
     found = image(*level, everything, peer)
 
     def ask(operation, has_caught_up, who=ALICE, kind=Kind.TOPIC, name="orders"):
-        return decide_when_loaded(
-            found, config, who, operation, kind, name, has_caught_up=has_caught_up
-        )
+        known = KnownEntries(found, has_caught_up)
+        return decide_when_loaded(known, config, who, operation, kind, name)
 
     admin = Requester("User:admin", "h")
     assert ask(Op.READ, False, admin) == ask(Op.READ, True, admin) == (True, "SuperUser", None)
@@ -344,3 +344,35 @@ def test_before_the_entries_are_known_only_super_users_may_ask(has_level):
     assert ask(Op.READ, True).is_allowed == has_level
     raft = Op.CLUSTER_ACTION, False, ALICE, Kind.CLUSTER, CLUSTER_NAME
     assert ask(*raft).is_allowed == has_level
+
+
+@pytest.mark.parametrize(
+    ("rows", "allow_without", "expected"),
+    [
+        ([], False, (False, "DefaultDeny")),
+        ([], True, (True, "DefaultAllow")),
+        ([ALLOW], False, (True, "MatchingAcl")),
+        ([ALLOW, DENY], False, (False, "MatchingAcl")),
+        ([DENY], True, (False, "MatchingAcl")),
+        (None, True, (False, "NotReady")),
+    ],
+)
+def test_before_anything_is_committed_the_entries_on_the_disk_elect(rows, allow_without, expected):
+    """Controllers without super.users never elected again after a stop of all."""
+    of_cluster = {"resource_type": Kind.CLUSTER, "name": CLUSTER_NAME, "operation": ALL_OPERATIONS}
+    local = (
+        None
+        if rows is None
+        else image(*(entry(n, permission=row, **of_cluster) for n, row in enumerate(rows, 1)))
+    )
+
+    def ask(operation, *committed):
+        known = KnownEntries(image(*committed), False, local)
+        config = AuthorizerConfig(allow_without_acls=allow_without)
+        return decide_when_loaded(known, config, ALICE, operation, Kind.CLUSTER, CLUSTER_NAME)
+
+    assert ask(Op.CLUSTER_ACTION)[:2] == expected
+    assert ask(Op.ALTER)[:2] == (False, "NotReady"), "nothing but an election"
+    level = FeatureLevelRecord(name="metadata.version", feature_level=30)
+    known = ask(Op.CLUSTER_ACTION, level).rule
+    assert known == ("DefaultAllow" if allow_without else "DefaultDeny"), "the committed ones count"

@@ -107,7 +107,7 @@ def opened():
 
 def has(keys, kid):
     try:
-        return kid in {key.kid for key in keys(None).keys}
+        return kid in {key.kid for key in keys(None)}
     except SaslError:
         return False
 
@@ -162,6 +162,21 @@ def test_the_keys_of_a_file_are_there_at_once(tmp_path, opened):
     assert has(keys, "1")
     path.write_bytes(key_set("2"))
     wait_for(keys, "2")
+
+
+def test_a_key_that_is_not_used_is_logged_once(tmp_path, caplog):
+    path = tmp_path / "jwks.json"
+    broken = {"kty": "EC", "crv": "BP-256", "kid": "bp\n", "x": "AAAA", "y": "AAAA"}
+    path.write_text(json.dumps({"keys": [broken, *json.loads(key_set("1"))["keys"]]}))
+    keys = JwksKeys(path.as_uri(), JwksTimes(refresh_s=0.01))
+    try:
+        text = path.read_text()
+        path.write_text(text.replace('"kid": "1"', '"kid": "2"'))
+        wait_for(keys, "2")
+    finally:
+        keys.close()
+    [line] = [each for each in caplog.messages if "Unusable" in each]
+    assert line.startswith(f"Unusable keys of {path.as_uri()}: key 1 ('bp\\n'): ")
 
 
 def test_a_content_that_is_too_large_is_refused(tmp_path):

@@ -14,6 +14,7 @@ from quorate.config.unsupported import check_servable
 from quorate.security.sasl.client import SaslClient
 from quorate.security.sasl.oauthbearer import OAuthBearerClient
 from quorate.server.authentication import ListenerSecurity
+from quorate.server.jwks import JwksKeys
 from quorate.server.sasl import SaslListeners
 from quorate.wire.header import decode_response, encode_request
 
@@ -109,3 +110,41 @@ def test_without_rules_a_token_needs_its_times_and_no_audience(answer_of):
     without = {key: value for key, value in GOOD.items() if key != "iat"}
     assert "has no claim iat" in answer_of({}, without)
     assert "expected.audience is not set" in answer_of({}, {**GOOD, "aud": "x"})
+
+
+def test_listeners_with_the_same_keys_share_one_fetch(tmp_path, monkeypatch):
+    jwks = tmp_path / "jwks.json"
+    jwks.write_text(json.dumps({"keys": [KEY.as_dict(private=False)]}))
+    other = tmp_path / "other.json"
+    other.write_bytes(jwks.read_bytes())
+    url = "sasl.oauthbearer.jwks.endpoint.url"
+    made: list[str] = []
+
+    def fetch(url, times):
+        made.append(url)
+        return JwksKeys(url, times)
+
+    monkeypatch.setattr("quorate.server.sasl.JwksKeys", fetch)
+    names = ("A", "B", "C")
+    config = config_of(
+        Settings(
+            {
+                "node.id": "1",
+                "process.roles": "controller",
+                "listeners": ",".join(f"{n}://localhost:909{i}" for i, n in enumerate(names)),
+                "controller.listener.names": ",".join(names),
+                "controller.quorum.voters": "1@localhost:9090",
+                "listener.security.protocol.map": ",".join(f"{n}:SASL_PLAINTEXT" for n in names),
+                "sasl.enabled.mechanisms": "OAUTHBEARER",
+                "sasl.mechanism.controller.protocol": "OAUTHBEARER",
+                **{
+                    f"listener.name.{n.lower()}.oauthbearer.sasl.jaas.config": MODULE for n in names
+                },
+                url: jwks.as_uri(),
+                f"listener.name.c.{url}": other.as_uri(),
+            },
+            {},
+        )
+    )
+    SaslListeners(config, as_any(None), as_any(None), lambda: (0, 0)).close()
+    assert made == [jwks.as_uri(), other.as_uri()]

@@ -146,6 +146,11 @@ def test_a_half_handshake_ends_and_large_heads_do_not_pass_tls(files, monkeypatc
         (None, "no user and password"),
         ("Bearer x", "not Basic authentication"),
         ("Basic ###", "an invalid Authorization header"),
+        ("Basic \xe9", "an invalid Authorization header"),
+        (
+            "Basic " + b64encode(b"prometheus:x").decode() + "\xff",
+            "an invalid Authorization header",
+        ),
         ("Basic " + b64encode(b"prometheus").decode(), "an invalid Authorization header"),
         ("Basic " + b64encode(b"\xff:x").decode(), "an invalid Authorization header"),
         ("Basic " + b64encode(b"prometheus:").decode(), "an unknown user or a wrong password"),

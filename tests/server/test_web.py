@@ -1,12 +1,16 @@
 """The minimal HTTP server: requests of Prometheus, probes and curl, and invalid ones."""
 
 import asyncio
+import base64
 import http.client
+import random
 import socket
 from http import HTTPStatus
 
 import pytest
 
+from quorate.config.monitoring_settings import PagesSettings
+from quorate.server.page_security import PageSecurity
 from quorate.server.web import MAX_HEAD_BYTES, Page, WebServer
 
 
@@ -249,3 +253,68 @@ async def until(condition):
 async def test_a_page_gets_the_parameters_of_the_query(site):
     answer = await site.exchange(get("/hello?to=a%20b&x", LAST))
     assert answer.endswith(b"hello a b")
+
+
+# -- whatever arrives ----------------------------------------------------------------------------
+SECRET = base64.b64encode(b"prometheus:not to be guessed")
+PIECES = (
+    *(b"GET ", b"get ", b"POST ", b"/hello", b"/nope?", b" HTTP/1.1", b" HTTP/1.0", b"\r\n", b"\n"),
+    *(
+        b"Authorization: ",
+        b"authorization:",
+        b"Basic ",
+        b"basic\t",
+        b"Bearer ",
+        SECRET,
+        SECRET[:-2],
+    ),
+    *(
+        b"Content-Length: ",
+        b"Transfer-Encoding: chunked",
+        b"Connection: close",
+        b"0",
+        b"\xb2",
+        b"9" * 40,
+    ),
+    *(b"\xe9", b"\xff\xfe", b"\0", b"\x85", b"%", b"%ff", b"&&=", b":", b"\xc3\xa9:\xc3\xa9", b" "),
+)
+
+
+def arbitrary(rng):
+    """A request of the right form whose parts are anything, or bytes of no form."""
+
+    def some():
+        return b"".join(rng.choice(PIECES) for _ in range(rng.randrange(6))) + rng.randbytes(
+            rng.choice((0, 0, 3, 30))
+        )
+
+    if rng.random() < 0.2:
+        return some() + some() + b"\r\n\r\n"
+    header = rng.choice((b"Authorization: ", b"Authorization: Basic ", b"Content-Length: ", b"X: "))
+    target = b"/hello" + rng.choice((b"", b"?", b"?" + some().replace(b" ", b"")))
+    return b"GET " + target + b" HTTP/1.1\r\n" + header + some() + b"\r\n\r\n"
+
+
+def test_whatever_arrives_without_a_login_gets_no_page_and_no_traceback(tmp_path, caplog):
+    """A header that was not ASCII wrote a traceback, and was neither counted nor bounded in the log."""
+    users = tmp_path / "users"
+    users.write_text("prometheus:not to be guessed, too\n")
+
+    async def main():
+        rng, refused, failures = random.Random(26), [], []
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: failures.append(what))
+        async with Site(security=PageSecurity(PagesSettings(credentials=users))) as site:
+            site.server.on_refused = lambda: refused.append(1)
+            denied = 0
+            for _ in range(400):
+                request = arbitrary(rng)
+                # Two requests: the first may leave the connection open.
+                answer = await site.exchange(request + get("/hello", LAST))
+                assert b"200 OK" not in answer, request
+                assert not failures, request
+                denied += answer.count(b"HTTP/1.1 401 ")
+            assert len(refused) == denied > 100
+
+    asyncio.run(main())
+    assert not [record for record in caplog.records if record.exc_info]
+    assert len(caplog.records) <= 11, "ten lines in a minute, and their count"

@@ -1,17 +1,14 @@
 """Delegation tokens (KIP-48, KIP-900): created, renewed, expired, described, and swept when expired.
 
 A token's secret, its HMAC, is computed from its id with the key of the cluster. So no record and no
-image holds it, and every node with the same key gives the same one.
+image holds it, and every node with the same key gives the same one. `TokenSecrets` keeps them.
 
 Source: `DelegationTokenControlManager`; `ControllerApis` and `KafkaApis` for what comes before it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Callable
-from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import Final
 
@@ -19,11 +16,12 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import uuid_to_text
 from quorate.controller.assignments import new_uuid
 from quorate.controller.brokers import metadata_version
-from quorate.controller.building import Building, in_order
+from quorate.controller.building import LOOKED_AT, Building, in_order, parts
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
-from quorate.controller.result import PAUSE_EVERY, Result, WriteOperation, controller_task
+from quorate.controller.result import PAUSE_EVERY, Result, Steps, WriteOperation, controller_task
 from quorate.controller.token_config import TokenConfig
+from quorate.controller.token_secrets import TokenSecrets
 from quorate.formats.records import DelegationTokenRecord, RemoveDelegationTokenRecord
 from quorate.metadata.image import DelegationToken, Image
 from quorate.security.acl import AclOperation, AclResource
@@ -45,12 +43,6 @@ MAX_EXPIRATIONS: Final = 1_000
 _USER: Final = "User"
 _ERROR_TIMESTAMP: Final = -1
 _LONG_MAX: Final = 2**63 - 1
-
-
-@lru_cache(maxsize=65_536)
-def token_hmac(secret_key: str, token_id: str) -> bytes:
-    """The secret of a token: HMAC-SHA-512 of its id."""
-    return hmac.digest(secret_key.encode(), token_id.encode(), hashlib.sha512)
 
 
 def _later(now_ms: int, duration_ms: int) -> int:
@@ -80,14 +72,15 @@ def _is_owner_or_renewer(token: DelegationToken, principal: str) -> bool:
 
 
 def _find(
-    image: Image, secret_key: str | None, secret: bytes
-) -> tuple[str, DelegationToken] | None:
+    head: HeadView, secret_key: str | None, secret: bytes
+) -> Building[tuple[str, DelegationToken] | None]:
+    """The token with this secret. A client may guess: it costs one lookup."""
     if secret_key is None:
         return None
-    for token_id, token in image.delegation_tokens.items():
-        if hmac.compare_digest(token_hmac(secret_key, token_id), secret):
-            return token_id, token
-    return None
+    tokens = head.image.delegation_tokens
+    token_id = yield from head.token_secrets.find(tokens, secret_key, secret)
+    token = None if token_id is None else tokens.get(token_id)
+    return None if token_id is None or token is None else (token_id, token)
 
 
 def _record(token_id: str, token: DelegationToken, expires_ms: int) -> DelegationTokenRecord:
@@ -121,11 +114,15 @@ def _create(
         return Result((), _not_created(owner, requester, unusable, 0))
     if any(renewer.principal_type != _USER for renewer in request.renewers):
         return Result((), _not_created(owner, requester, ErrorCode.INVALID_PRINCIPAL_TYPE, 0))
-    return _created(owner, requester, request, context)
+    return _created(owner, requester, request, context, head.token_secrets)
 
 
 def _created(
-    owner: str, requester: str, request: CreateDelegationTokenRequest, context: Context
+    owner: str,
+    requester: str,
+    request: CreateDelegationTokenRequest,
+    context: Context,
+    secrets: TokenSecrets,
 ) -> Result[CreateDelegationTokenResponse]:
     tokens, now_ms = context.config.tokens, context.time_ms
     assert tokens.secret_key is not None
@@ -142,7 +139,7 @@ def _created(
     response.expiry_timestamp_ms = expires_ms
     response.max_timestamp_ms = max_ms
     response.token_id = token_id
-    response.hmac = token_hmac(tokens.secret_key, token_id)
+    response.hmac = secrets.of(tokens.secret_key, token_id)
     return Result((_record(token_id, token, expires_ms),), response)
 
 
@@ -175,14 +172,14 @@ CREATE_DELEGATION_TOKEN: Final = WriteOperation("CreateDelegationToken", _create
 # -- renew -------------------------------------------------------------------------------------
 def _renew(
     head: HeadView, request: RenewDelegationTokenRequest, context: Context
-) -> Result[RenewDelegationTokenResponse]:
+) -> Steps[RenewDelegationTokenResponse]:
     if not context.may_use_tokens:
         return Result((), _not_renewed(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, -1))
     unusable = _unusable(head.image, context)
     if unusable is not None:
         return Result((), _not_renewed(unusable))
     tokens, now_ms = context.config.tokens, context.time_ms
-    found = _find(head.image, tokens.secret_key, request.hmac)
+    found = yield from _find(head, tokens.secret_key, request.hmac)
     if found is None:
         return Result((), _not_renewed(ErrorCode.DELEGATION_TOKEN_NOT_FOUND))
     token_id, token = found
@@ -214,7 +211,7 @@ RENEW_DELEGATION_TOKEN: Final = WriteOperation("RenewDelegationToken", _renew, _
 # -- expire ------------------------------------------------------------------------------------
 def _expire(
     head: HeadView, request: ExpireDelegationTokenRequest, context: Context
-) -> Result[ExpireDelegationTokenResponse]:
+) -> Steps[ExpireDelegationTokenResponse]:
     """A negative period removes the token, also one that is expired."""
     if not context.may_use_tokens:
         return Result((), _not_expired(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, -1))
@@ -222,7 +219,7 @@ def _expire(
     if unusable is not None:
         return Result((), _not_expired(unusable))
     now_ms = context.time_ms
-    found = _find(head.image, context.config.tokens.secret_key, request.hmac)
+    found = yield from _find(head, context.config.tokens.secret_key, request.hmac)
     if found is None:
         return Result((), _not_expired(ErrorCode.DELEGATION_TOKEN_NOT_FOUND))
     token_id, token = found
@@ -252,13 +249,15 @@ EXPIRE_DELEGATION_TOKEN: Final = WriteOperation("ExpireDelegationToken", _expire
 
 
 # -- periodic ----------------------------------------------------------------------------------
-def _sweep(head: HeadView, request: None, context: Context) -> Result[bool]:
+def _sweep(head: HeadView, request: None, context: Context) -> Steps[bool]:
     """Remove expired tokens. The response: run again at once."""
     records: list[Message] = []
     notes: list[str] = []
-    for token_id, token in head.image.delegation_tokens.items():
+    for number, (token_id, token) in enumerate(head.image.delegation_tokens.items(), 1):
         if len(records) == MAX_EXPIRATIONS:
             break
+        if number % LOOKED_AT == 0:
+            yield None
         if _is_expired(token, context.time_ms):
             records.append(RemoveDelegationTokenRecord(token_id=token_id))
             notes.append(f"Delegation token {token_id} of {token.owner} has expired")
@@ -274,6 +273,7 @@ def describe_tokens(
     image: Image,
     request: DescribeDelegationTokenRequest,
     tokens: TokenConfig,
+    secrets: TokenSecrets,
     requester: str,
     may: Callable[[AclOperation, AclResource, str], bool],
 ) -> Building[DescribeDelegationTokenResponse]:
@@ -283,27 +283,31 @@ def describe_tokens(
     """
     if tokens.secret_key is None:
         return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
-    owners = None
+    owners: set[str] | None = None
     if request.owners is not None:
-        owners = [f"{each.principal_type}:{each.principal_name}" for each in request.owners]
+        owners = set()
+        for part in parts(request.owners, LOOKED_AT):
+            owners.update(f"{each.principal_type}:{each.principal_name}" for each in part)
+            yield None
     found = []
+    secrets.trim(image.delegation_tokens)
     ordered = yield from in_order(image.delegation_tokens.items(), itemgetter(0))
     for number, (token_id, token) in enumerate(ordered, 1):
         if number % PAUSE_EVERY == 0:
             yield None
-        if owners is not None and not any(_is_owner_or_renewer(token, o) for o in owners):
+        if owners is not None and token.owner not in owners and owners.isdisjoint(token.renewers):
             continue
         if (
             _is_owner_or_renewer(token, requester)
             or may(AclOperation.DESCRIBE, AclResource.DELEGATION_TOKEN, token_id)
             or may(AclOperation.DESCRIBE_TOKENS, AclResource.USER, token.owner)
         ):
-            found.append(_described(token_id, token, tokens.secret_key))
+            found.append(_described(token_id, token, secrets.of(tokens.secret_key, token_id)))
     return DescribeDelegationTokenResponse(tokens=found)
 
 
 def _described(
-    token_id: str, token: DelegationToken, secret_key: str
+    token_id: str, token: DelegationToken, secret: bytes
 ) -> DescribeDelegationTokenResponse.DescribedDelegationToken:
     cls = DescribeDelegationTokenResponse.DescribedDelegationToken
     owner_type, _, owner_name = token.owner.partition(":")
@@ -318,7 +322,7 @@ def _described(
         expiry_timestamp=token.expiration_timestamp,
         max_timestamp=token.max_timestamp,
         token_id=token_id,
-        hmac=token_hmac(secret_key, token_id),
+        hmac=secret,
         renewers=[
             cls.DescribedDelegationTokenRenewer(principal_type=kind, principal_name=name)
             for kind, _, name in renewers

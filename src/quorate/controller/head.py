@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from quorate.controller.partition_index import PartitionIndex
+from quorate.controller.token_secrets import TokenSecrets
 from quorate.formats.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -71,6 +72,8 @@ class Head:
         self.index = PartitionIndex()
         """Of the topics of `image`."""
         self._indexed = self._committed.topics
+        self.token_secrets = TokenSecrets()
+        """Of the delegation tokens of `image`."""
         self.elections = ElectionCounts()
         """Of the committed records whose image `commit` knew."""
         self._in_transaction: Touched = {}
@@ -131,6 +134,9 @@ class Head:
                 self._add_uncommitted(touched)
             transaction = before = None
         self._state = _State(delta.apply(), transaction, before)
+        tokens = state.image.delegation_tokens, self._state.image.delegation_tokens
+        if tokens[0] is not tokens[1]:
+            self.token_secrets.follow(*tokens, records)
         self._outstanding.append(_Outstanding(values, self._state, has_markers, touched, elections))
         self._index(touched)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from quorate.controller.partition_index import PartitionIndex
+from quorate.controller.token_secrets import TokenSecrets
 from quorate.metadata.image import Image
 from quorate.metadata.loader import Transaction
 
@@ -27,3 +28,7 @@ class HeadView(Protocol):
     @property
     def index(self) -> PartitionIndex:
         """Return the index of the topics of `image`."""
+
+    @property
+    def token_secrets(self) -> TokenSecrets:
+        """Return the secrets of the delegation tokens of `image`."""

@@ -22,6 +22,7 @@ from quorate.controller.liveness import Liveness
 from quorate.controller.partition_index import PartitionIndex
 from quorate.controller.result import WriteOperation
 from quorate.controller.token_config import PLAINTEXT, TokenConfig, may_ask_for_tokens
+from quorate.controller.token_secrets import TokenSecrets
 from quorate.metadata.image import Image
 from quorate.metadata.topics import ElectionCounts
 from quorate.node.answers import Answers
@@ -45,7 +46,7 @@ from quorate.replica.proposals import Submit, batch_room
 from quorate.replica.replica import Answer, Input, Replica
 from quorate.replica.state_machine import Now
 from quorate.security.acl import AclOperation, AclResource
-from quorate.security.authorizer import CLUSTER_NAME, decide_when_loaded
+from quorate.security.authorizer import CLUSTER_NAME, KnownEntries, decide_when_loaded
 
 
 class ControllerNode(ReplicaView):
@@ -101,6 +102,8 @@ class ControllerNode(ReplicaView):
         self._next = 0
         self._asked: dict[int, Call] = {}
         self._has_caught_up = False
+        self.local_acls: Image | None = None
+        """The access control entries of the cluster on the disk, until the node has caught up."""
         self._inbox: list[Input] = []
 
     def add_task(self, task: WriteOperation[None, Any], period_ms: int) -> None:
@@ -142,6 +145,8 @@ class ControllerNode(ReplicaView):
         if not self._has_caught_up:
             committed = self.replica.core.leader_high_watermark
             self._has_caught_up = 0 <= committed <= self.replica.applied.offset
+            if self._has_caught_up:
+                self.local_acls = None
         self._register(effects)
         effects.queued_ms, writes.queued_ms = writes.queued_ms, []
         effects.is_answering = self._answers.is_busy or writes.out.failing > 0
@@ -227,15 +232,8 @@ class ControllerNode(ReplicaView):
         if config is None:
             return True
         requester = requester_of(call)
-        decision = decide_when_loaded(
-            self.image,
-            config,
-            requester,
-            operation,
-            resource,
-            name,
-            has_caught_up=self._has_caught_up,
-        )
+        known = KnownEntries(self.image, self._has_caught_up, self.local_acls)
+        decision = decide_when_loaded(known, config, requester, operation, resource, name)
         return self.counts.decided(requester, operation, resource, name, decision)
 
     @property
@@ -381,6 +379,10 @@ class ControllerNode(ReplicaView):
     @property
     def tokens(self) -> TokenConfig:
         return self._config.tokens
+
+    @property
+    def token_secrets(self) -> TokenSecrets:
+        return self.machine.head.token_secrets
 
     def may_use_tokens(self, call: Call) -> bool:
         return may_ask_for_tokens(

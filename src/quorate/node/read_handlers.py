@@ -99,7 +99,9 @@ def describe_tokens(host: NodeView, call: Call) -> Message | Building[Message]:
     def may(operation: AclOperation, resource: AclResource, name: str) -> bool:
         return host.may(call, operation, resource, name)
 
-    return delegation_tokens.describe_tokens(host.image, message, host.tokens, call.principal, may)
+    return delegation_tokens.describe_tokens(
+        host.image, message, host.tokens, host.token_secrets, call.principal, may
+    )
 
 
 def list_config_resources(host: NodeView, call: Call) -> Building[Message]:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from quorate.controller.configs_in_force import ConfigsInForce
 from quorate.controller.token_config import NO_TOKENS, TokenConfig
+from quorate.controller.token_secrets import TokenSecrets
 from quorate.metadata.image import Image
 from quorate.node.loggers import Loggers
 from quorate.node.requests import Call
@@ -53,6 +54,10 @@ class NodeView(Protocol):
     def tokens(self) -> TokenConfig:
         """The settings `delegation.token.*`."""
 
+    @property
+    def token_secrets(self) -> TokenSecrets:
+        """The secrets of the delegation tokens."""
+
     def may_use_tokens(self, call: Call) -> bool:
         """Whether delegation tokens may be asked for on the connection of the call."""
 
@@ -86,6 +91,10 @@ class ReplicaView:
     @property
     def tokens(self) -> TokenConfig:
         return NO_TOKENS
+
+    @property
+    def token_secrets(self) -> TokenSecrets:
+        return TokenSecrets()
 
     def may_use_tokens(self, call: Call) -> bool:
         return False

@@ -146,25 +146,39 @@ def decide(
     return _DEFAULT_ALLOW if is_allowed else _DEFAULT_DENY
 
 
+class KnownEntries(NamedTuple):
+    """The entries that a node knows while it starts, and from then on."""
+
+    image: Image
+    """The committed image."""
+    has_caught_up: bool
+    """The image has held everything committed, once since the start."""
+    local: Image | None = None
+    """The entries of the cluster on the node's disk, committed or not; None: there are none."""
+
+
 def decide_when_loaded(
-    image: Image,
+    known: KnownEntries,
     config: AuthorizerConfig,
     requester: Requester,
     operation: AclOperation,
     resource: AclResource,
     name: str,
-    *,
-    has_caught_up: bool,
 ) -> Decision:
     """Decide as `decide`. But before the entries are known, only super users may ask.
 
-    has_caught_up: the image has held everything committed, once since the start. CLUSTER_ACTION does
-    not wait for that: controllers that an entry names elect the leader who knows what is committed.
+    CLUSTER_ACTION does not wait until the node has caught up: controllers that an entry names elect
+    the leader who knows what is committed. Before anything is committed, the disk decides about it.
 
-    Source: `AuthorizerNotReadyException`, `MetadataLoader.stillNeedToCatchUp`.
+    Source: `AuthorizerNotReadyException`, `MetadataLoader.stillNeedToCatchUp`. Kafka does not use
+    the disk.
     """
-    is_known = has_caught_up or operation is AclOperation.CLUSTER_ACTION
-    if is_known and image.features.metadata_version is not None:
+    image, local = known.image, known.local
+    elects = operation is AclOperation.CLUSTER_ACTION
+    if image.features.metadata_version is None:
+        if elects and local is not None:
+            return decide(local, config, requester, operation, resource, name)
+    elif known.has_caught_up or elects:
         return decide(image, config, requester, operation, resource, name)
     return _SUPER_USER if requester.principal in config.super_users else _NOT_READY
 

@@ -19,7 +19,7 @@ from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, Listeners, Uuid, uuid_to_text
 from quorate.config.listeners import PROTOCOLS
 from quorate.config.monitoring_settings import METRICS_LISTENER
-from quorate.config.node_config import NodeConfig
+from quorate.config.node_config import SUPER_USERS, NodeConfig
 from quorate.config.raft_config import raft_config
 from quorate.config.unsupported import check_servable
 from quorate.log_dirs.meta_properties import NodeIdentity, load_identity
@@ -35,10 +35,11 @@ from quorate.server.audit_log import AuditLog
 from quorate.server.authorizer_log import AuthorizerLog
 from quorate.server.bootstrap import read_bootstrap
 from quorate.server.certificates import security_detail
-from quorate.server.credentials import Credentials, read_local
+from quorate.server.credentials import Credentials
 from quorate.server.descriptors import raise_limit
 from quorate.server.driver import Driver, present
 from quorate.server.dynamic_limits import DynamicLimits
+from quorate.server.local_security import NOTHING, LocalSecurity, read_local
 from quorate.server.log_verification import verify_log
 from quorate.server.logs import LOG, PythonLoggers, level_of
 from quorate.server.meters import Meters
@@ -130,8 +131,9 @@ def build(
     advertised: Listeners,
     recovered: Recovered,
     storage: Storage,
+    local: LocalSecurity = NOTHING,
 ) -> ControllerNode:
-    """Build the controller, with a new incarnation id. `storage` is open.
+    """Build the controller, with a new incarnation id. `storage` is open. local: what it has.
 
     Raises UnsupportedLevelError for a feature level that this release does not support, and
     FormatError for damaged bootstrap records.
@@ -163,6 +165,7 @@ def build(
         controller_config(config, identity.cluster_id),
         PythonLoggers(),
     )
+    node.local_acls = local.acls
     node.client_quotas.clock = time.perf_counter_ns
     return node
 
@@ -215,7 +218,8 @@ async def _serve(
         recovered = storage.open()
         for note in recovered.notes:
             LOG.log(level_of(note), "%s", note)
-        controller = build(config, identity, bound.advertised, recovered, storage)
+        local = local_security(config, storage, recovered)
+        controller = build(config, identity, bound.advertised, recovered, storage, local)
         ended: asyncio.Future[str | None] = loop.create_future()
 
         def end(fault: str | None) -> None:
@@ -237,7 +241,7 @@ async def _serve(
         dynamic = DynamicLimits(of_file, controller.configs, addresses_of)
         driver.acceptor.count_limits = lambda: dynamic.of(controller.image)
         driver.peer_security = replace(security.peers, login=peer_login(config))
-        logins = sasl_listeners(config, controller, storage, recovered)
+        logins = sasl_listeners(config, controller, local)
         _handle_signals(loop, driver)
         pages = None
         if metrics is not None and meters is not None:
@@ -268,21 +272,30 @@ async def _serve(
         storage.close()
 
 
+def local_security(config: NodeConfig, storage: Storage, recovered: Recovered) -> LocalSecurity:
+    """What counts before anything is known to be committed, if the node needs it. Raises QuorateError."""
+    mechanisms = (name for each in config.sasl.listeners.values() for name in each.mechanisms)
+    if not config.authorizer and not any(name.startswith("SCRAM") for name in mechanisms):
+        return NOTHING
+    snapshots = recovered.log.snapshots
+    local = read_local(
+        storage,
+        snapshots[-1] if snapshots and snapshots[-1].offset else None,
+        read_bootstrap(Path(config.metadata_log_dir), is_new=False).records(),
+    )
+    if config.authorizer and not config.super_users and local.acls is None:
+        LOG.warning(
+            "The log is empty and %s names nobody: until this node knows access control entries, "
+            "no other controller may vote or fetch here",
+            SUPER_USERS,
+        )
+    return local
+
+
 def sasl_listeners(
-    config: NodeConfig, controller: ControllerNode, storage: Storage, recovered: Recovered
+    config: NodeConfig, controller: ControllerNode, local: LocalSecurity
 ) -> SaslListeners:
     """Who may log in at the node's listeners. Raises QuorateError."""
-    sasl = config.sasl
-    local = {}
-    if any(
-        name.startswith("SCRAM") for each in sasl.listeners.values() for name in each.mechanisms
-    ):
-        snapshots = recovered.log.snapshots
-        local = read_local(
-            storage,
-            snapshots[-1] if snapshots and snapshots[-1].offset else None,
-            read_bootstrap(Path(config.metadata_log_dir), is_new=False).records(),
-        )
 
     def now() -> tuple[int, int]:
         at = present()
@@ -291,7 +304,7 @@ def sasl_listeners(
     return SaslListeners(
         config,
         controller,
-        Credentials(controller, local, config.delegation_token_secret_key or None),
+        Credentials(controller, local.scram, config.delegation_token_secret_key or None),
         now,
     )
 

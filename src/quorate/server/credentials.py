@@ -1,9 +1,6 @@
 """Credentials for SCRAM: from the committed image, or from this node's disk before it is known.
 
-Three controllers that stopped together know no high watermark, so nothing is committed for them.
-Without credentials none could log in at another to elect. Until the image has a metadata.version, the
-newest snapshot, the whole log and the bootstrap records count instead. A record there may turn out not
-to be committed: it was written by a leader of this cluster all the same, never by a client.
+Until the image has a metadata.version, what `read_local` found counts instead (`local_security`).
 """
 
 from __future__ import annotations
@@ -13,25 +10,13 @@ import hmac
 import threading
 import time
 from base64 import b64encode
-from collections.abc import Iterable
 from typing import Final, Protocol
 
-from quorate.base.ids import OffsetAndEpoch
-from quorate.formats.batch import BatchView, values
-from quorate.formats.records import (
-    RemoveUserScramCredentialRecord,
-    UserScramCredentialRecord,
-    decode_record,
-)
 from quorate.metadata.image import Image, ScramCredential, ScramKey
 from quorate.security.sasl.scram import TokenCredential
 from quorate.security.scram_keys import MIN_ITERATIONS, Mechanism, credential_record
-from quorate.storage.api import Storage
-from quorate.storage.batches import log_parts, snapshot_batches
 
 _MAX_TOKENS: Final = 10_000
-_RECORDS: Final = frozenset((b"\x01\x0b", b"\x01\x16"))
-"""How the values of the records of SCRAM credentials begin: keys 11 and 22."""
 
 
 class ImageHolder(Protocol):
@@ -94,42 +79,3 @@ def token_credential(secret: bytes, mechanism: Mechanism, token_id: str) -> Scra
     salted = hashlib.pbkdf2_hmac(mechanism.hash, password, salt, MIN_ITERATIONS)
     made = credential_record(mechanism, token_id, salt, salted, MIN_ITERATIONS)
     return ScramCredential(salt, bytes(made.stored_key), bytes(made.server_key), MIN_ITERATIONS)
-
-
-def read_local(
-    storage: Storage, snapshot: OffsetAndEpoch | None, bootstrap: Iterable[object]
-) -> dict[ScramKey, ScramCredential]:
-    """The credentials on an open storage, whether committed or not. Raises QuorateError."""
-    found: dict[ScramKey, ScramCredential] = {}
-    for record in bootstrap:
-        _apply(found, record)
-    start = storage.start_offset
-    if snapshot is not None:
-        for batch in snapshot_batches(storage, snapshot):
-            _values(found, batch)
-        start = max(start, snapshot.offset)
-    for _, batches in log_parts(storage, start, storage.end_offset):
-        for batch in batches:
-            _values(found, batch)
-    return found
-
-
-def _values(found: dict[ScramKey, ScramCredential], batch: BatchView) -> None:
-    if batch.is_control:
-        return
-    for value in values(batch):
-        # Frame version 1, then the key of the record: nothing else is decoded.
-        if value[:2] in _RECORDS:
-            _apply(found, decode_record(value)[0])
-
-
-def _apply(found: dict[ScramKey, ScramCredential], record: object) -> None:
-    if isinstance(record, UserScramCredentialRecord):
-        found[ScramKey(record.mechanism, record.name)] = ScramCredential(
-            bytes(record.salt),
-            bytes(record.stored_key),
-            bytes(record.server_key),
-            record.iterations,
-        )
-    elif isinstance(record, RemoveUserScramCredentialRecord):
-        found.pop(ScramKey(record.mechanism, record.name), None)

@@ -10,9 +10,10 @@ import json
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from quorate.security.sasl.mechanism import SaslError
+from quorate.security.sasl.token_keys import Key, read_keys
 from quorate.server.fetch_url import fetch_url
 from quorate.server.logs import LOG
 
@@ -21,6 +22,7 @@ _MAX_BYTES: Final = 1_048_576
 _MIN_INTERVAL_S: Final = 10.0
 """An unknown key id fetches the keys again, but not more often."""
 _LEAST_BACKOFF_S: Final = 0.1
+_SHOWN_KEYS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class JwksTimes:
 
 
 class JwksKeys:
-    """Gives joserfc's KeySet at once, from any thread. `close` ends the thread.
+    """Gives the keys at once, from any thread. `close` ends the thread.
 
     A failed refresh keeps the old keys. The first failure in a row is logged, and the end of failures.
     """
@@ -49,7 +51,8 @@ class JwksKeys:
         self._url = url
         self._times = times or JwksTimes()
         self._changed = threading.Condition()
-        self._keys: Any = None
+        self._keys: tuple[Key, ...] | None = None
+        self._skipped: list[str] = []
         self._ids: frozenset[str] = frozenset()
         self._tried_at = -1e9
         self._next_at = 0.0
@@ -60,7 +63,7 @@ class JwksKeys:
             self._attempt()
         threading.Thread(target=self._run, name="jwks", daemon=True).start()
 
-    def __call__(self, kid: str | None) -> Any:
+    def __call__(self, kid: str | None) -> tuple[Key, ...]:
         """The keys. An id that they do not have makes the thread fetch them. Raises SaslError."""
         with self._changed:
             if self._keys is None:
@@ -86,25 +89,31 @@ class JwksKeys:
             self._attempt()
 
     def _attempt(self) -> None:
-        from joserfc.errors import JoseError
-        from joserfc.jwk import KeySet
-
         self._tried_at = time.monotonic()
         failure: Exception | None = None
-        keys, ids = None, frozenset[str]()
+        keys: tuple[Key, ...] = ()
+        skipped: list[str] = []
         try:
-            found = json.loads(fetch_url(self._url, self._times.total_s, _MAX_BYTES))
-            keys = KeySet.import_key_set(found)
-            ids = frozenset(str(key.get("kid")) for key in found["keys"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, JoseError) as error:
+            keys, skipped = read_keys(
+                json.loads(fetch_url(self._url, self._times.total_s, _MAX_BYTES))
+            )
+        except (OSError, ValueError) as error:
             failure = error
         except RecursionError:
             failure = ValueError("it is nested too deeply")
         with self._changed:
             if failure is None:
-                self._keys, self._ids = keys, ids
+                self._keys, self._ids = keys, frozenset(key.kid for key in keys)
+                self._skip(skipped)
             self._plan(failure)
             self._changed.notify_all()
+
+    def _skip(self, skipped: list[str]) -> None:
+        """Say which keys are not used, when it changes."""
+        if skipped and skipped != self._skipped:
+            some = "; ".join(skipped[:_SHOWN_KEYS])
+            LOG.warning("Unusable keys of %s: %s", self._url, some)
+        self._skipped = skipped
 
     def _plan(self, failure: Exception | None) -> None:
         now, times = time.monotonic(), self._times

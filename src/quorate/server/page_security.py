@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import binascii
 import hashlib
 import hmac
 from base64 import b64decode
@@ -65,7 +64,7 @@ class PageSecurity:
             return "not Basic authentication"
         try:
             text = b64decode(given[len(_BASIC) :], validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError):
+        except ValueError:  # not ASCII, not base64, not UTF-8
             return "an invalid Authorization header"
         user, colon, password = text.partition(":")
         if not colon:

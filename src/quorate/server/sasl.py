@@ -39,6 +39,8 @@ from quorate.wire.header import WireRequest
 from quorate.wire.registry import API_VERSIONS
 from quorate.wire.schema import Message
 
+Keys = dict[tuple[str, JwksTimes], JwksKeys]
+
 
 class SaslAuthenticator:
     """`ConnectionAuthenticator` of a listener with SASL."""
@@ -125,7 +127,7 @@ class SaslListeners:
         self._settings = config.sasl
         self._now = now
         self._pool = ThreadPoolExecutor(1, "sasl")
-        self._keys: list[JwksKeys] = []
+        self._keys: Keys = {}
         self._configs = {
             name: _server_config(config, name, listener, node, credentials, self._keys)
             for name, listener in config.sasl.listeners.items()
@@ -149,7 +151,7 @@ class SaslListeners:
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
-        for keys in self._keys:
+        for keys in self._keys.values():
             keys.close()
 
 
@@ -184,7 +186,7 @@ def _server_config(
     listener: ListenerSasl,
     node: NodeView,
     credentials: Credentials,
-    keys: list[JwksKeys],
+    keys: Keys,
 ) -> SaslServerConfig:
     def api_versions(request: WireRequest) -> Message:
         handler = API_TABLE[API_VERSIONS].handler
@@ -219,9 +221,9 @@ def _oauth(validate: Validator) -> Callable[[], ServerMechanism]:
 
 
 def _validator(
-    listener: ListenerSasl, jaas: JaasText, options: Mapping[str, str], keys: list[JwksKeys]
+    listener: ListenerSasl, jaas: JaasText, options: Mapping[str, str], keys: Keys
 ) -> Validator:
-    """`keys` gets what must be closed."""
+    """`keys` gets what must be closed: listeners with the same URL and times share it."""
     oauth = listener.oauth
     rules = TokenRules(
         oauth.audience, oauth.issuer, oauth.clock_skew_s, oauth.subject_claim, oauth.scope_claim
@@ -232,5 +234,7 @@ def _validator(
     times = JwksTimes(
         oauth.refresh_ms / 1000, oauth.retry_backoff_ms / 1000, oauth.retry_backoff_max_ms / 1000
     )
-    keys.append(JwksKeys(oauth.jwks_url, times))
-    return signed_validator(keys[-1], rules)
+    source = oauth.jwks_url, times
+    if source not in keys:
+        keys[source] = JwksKeys(*source)
+    return signed_validator(keys[source], rules)

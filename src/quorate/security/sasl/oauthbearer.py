@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from quorate.security.jaas import JaasError, JaasText
 from quorate.security.sasl.mechanism import SaslError, shown_error
 from quorate.security.sasl.token_claims import Token, TokenRules, check_claims, json_object
+from quorate.security.sasl.token_keys import Key, signed_payload
 
 NAME: Final = "OAUTHBEARER"
 _KVSEP: Final = "\x01"
 _INITIAL: Final = re.compile(
     r"n,(?:a=(?P<authzid>[^,\x01]+))?,\x01(?P<pairs>(?:[A-Za-z]+=[^\x01]+\x01)+)\x01", re.DOTALL
 )
-ALGORITHMS: Final = (
-    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
-    *("ES256", "ES384", "ES512", "Ed25519"),
-)
-"""Signatures with public keys. An HMAC key of a JWKS would be a shared secret in a public file."""
-
-
 _UNSECURED: Final = "unsecuredValidator"
 _UNSECURED_OPTIONS: Final = (
     "PrincipalClaimName",
@@ -98,20 +92,11 @@ class OAuthBearerClient:
         return b"\x01" if challenge else None
 
 
-def signed_validator(keys: Callable[[str | None], Any], rules: TokenRules) -> Validator:
-    """Checks signature and claims. `keys` gives joserfc's KeySet; its argument is the wanted `kid`."""
+def signed_validator(keys: Callable[[str | None], Iterable[Key]], rules: TokenRules) -> Validator:
+    """Checks signature and claims. `keys` gives the keys; its argument is the wanted `kid`."""
 
     def validate(encoded: str) -> Token:
-        from joserfc import jws
-        from joserfc.errors import JoseError
-
-        try:
-            signed = jws.extract_compact(encoded.encode())
-            kid = signed.headers().get("kid")
-            found = keys(kid if isinstance(kid, str) else None)
-            payload = jws.deserialize_compact(encoded, found, algorithms=list(ALGORITHMS)).payload
-        except (JoseError, ValueError, TypeError, KeyError, RecursionError) as error:
-            raise SaslError(f"the token is not valid: {type(error).__name__}") from None
+        payload = signed_payload(encoded, keys)
         try:
             claims = json_object(payload)
         except ValueError as error:
