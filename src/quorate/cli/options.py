@@ -44,6 +44,24 @@ class ToolCommand(click.Command):
         return super().parse_args(ctx, expand_options(args, self.get_params(ctx)))
 
 
+class FlatCommand(ToolCommand):
+    """A command that reads its options as the parser of Kafka's tools without verbs (jopt-simple).
+
+    `-name` is `--name`. An option that takes one value is refused where it is given twice.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        params = self.get_params(ctx)
+        words = expand_options(args, params, single_dash=True)
+        rest = super().parse_args(ctx, list(words))
+        for param in repeated(words, params):
+            raise click.UsageError(
+                f"Found multiple arguments for option {first_long(param.opts).lstrip('-')}, but you "
+                "asked for only one"
+            )
+        return rest
+
+
 class OrderedGroup(click.Group):
     """A group of such commands, listed in the order of their definition."""
 
@@ -64,10 +82,13 @@ class OrderedGroup(click.Group):
         return super().parse_args(ctx, [*own, *args[end:]])
 
 
-def expand_options(args: Sequence[str], params: Sequence[click.Parameter]) -> list[str]:
-    """Rewrite options that click reads differently from the parser of Kafka's tools (argparse4j).
+def expand_options(
+    args: Sequence[str], params: Sequence[click.Parameter], *, single_dash: bool = False
+) -> list[str]:
+    """Rewrite options that click reads differently from the parsers of Kafka's tools.
 
-    An unambiguous prefix of a long option becomes that option, and `-x=VALUE` becomes `-xVALUE`.
+    An unambiguous prefix of a long option becomes that option, and `-x=VALUE` becomes `-xVALUE`
+    (argparse4j). With `single_dash`, `-name` becomes `--name` where that option exists (jopt-simple).
     Values of options, and arguments after `--`, stay as they are. Raises BadOptionUsage for `-x=VALUE`
     where `-x` takes no value.
     """
@@ -83,6 +104,8 @@ def expand_options(args: Sequence[str], params: Sequence[click.Parameter]) -> li
     for arg in rest:
         if arg == "--":
             return [*found, arg, *rest]
+        if single_dash and arg not in takes_value and _is_long(f"-{arg}", first):
+            arg = f"-{arg}"
         if arg.startswith("--"):
             words, needs_value = _expand_long(arg, takes_value, first)
         else:
@@ -91,6 +114,37 @@ def expand_options(args: Sequence[str], params: Sequence[click.Parameter]) -> li
         if needs_value:
             found += islice(rest, 1)
     return found
+
+
+def _is_long(arg: str, first: Mapping[str, str]) -> bool:
+    """Whether the word is a long option, or an unambiguous prefix of one."""
+    name = arg.partition("=")[0]
+    matches = {first[option] for option in first if option.startswith(name)}
+    return name.startswith("--") and len(name) > 2 and (name in first or len(matches) == 1)
+
+
+def repeated(args: Sequence[str], params: Sequence[click.Parameter]) -> list[click.Parameter]:
+    """The options that take one value and have several. `args`: as `expand_options` returns them."""
+    single = {
+        name: param
+        for param in params
+        if isinstance(param, click.Option) and not (param.is_flag or param.count)
+        for name in param.opts
+    }
+    counts: dict[str, int] = {}
+    rest = iter(args)
+    for arg in rest:
+        if arg == "--":
+            break
+        name, equals, _ = arg.partition("=")
+        param = single.get(name)
+        if param is None:
+            continue
+        if not equals:
+            next(rest, None)
+        if not param.multiple and param.name is not None:
+            counts[param.name] = counts.get(param.name, 0) + 1
+    return [param for param in params if counts.get(param.name or "", 0) > 1]
 
 
 def first_long(names: Sequence[str]) -> str:

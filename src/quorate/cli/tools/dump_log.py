@@ -13,22 +13,12 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from quorate.cli.options import CONTEXT, ToolCommand, json_option, version_option
+from quorate.cli.options import CONTEXT, FlatCommand, json_option, version_option
 
 _NO_LIMIT: Final = 0x7FFFFFFF
 _DECODERS: Final = "org.apache.kafka.tools.api."
 _DECODER_NAMES: Final = ("StringDecoder", "IntegerDecoder", "LongDecoder", "DefaultDecoder")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-class _SingleDashCommand(ToolCommand):
-    """Accepts `-files` for `--files`, as the parser of Kafka's tool does."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        names = {param.opts[0][1:] for param in self.get_params(ctx)}
-        return super().parse_args(
-            ctx, [f"-{arg}" if arg.partition("=")[0] in names else arg for arg in args]
-        )
 
 
 def _decoder_option(part: str) -> Callable[[_Command], _Command]:
@@ -42,7 +32,7 @@ def _decoder_option(part: str) -> Callable[[_Command], _Command]:
 
 
 @click.command(
-    cls=_SingleDashCommand,
+    cls=FlatCommand,
     context_settings=CONTEXT,
     epilog="""\b
 Examples:
