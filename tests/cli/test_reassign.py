@@ -487,7 +487,7 @@ def test_controllers_empty_a_broker_of_topics_that_the_user_may_not_describe(
 
 def test_controllers_place_replicas_by_rack(quorate, hidden, broker):
     """No list of brokers is needed: the log names those that are alive, with their racks."""
-    words = ("--generate", "--from-broker", "1", "--json")
+    words = ("--generate", "--from-broker", "1", "--broker-list", "2,3,", "--json")
     document = json.loads(quorate("reassign-partitions", *hidden, *words).out)
     assert [each["replicas"] for each in document["proposed"]["partitions"]] == [[2], [3]]
     dead = ("--generate", "--from-broker", "1", "--broker-list", "4")

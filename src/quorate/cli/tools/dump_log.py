@@ -112,6 +112,7 @@ def dump_log(files: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     from quorate.cli.tools.dump_batches import BatchOptions, Output
     from quorate.cli.tools.dump_files import Dump, DumpLogOptions
     from quorate.cli.tools.dump_index import IndexChecks
+    from quorate.config_definitions.java_text import split_parts
     from quorate.formats.dump import DumpOptions
     from quorate.formats.dump_contents import LogKind, TextDecoder
 
@@ -136,12 +137,5 @@ def dump_log(files: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     )
     # JSON is UTF-8 wherever it is written.
     encoding = "utf-8" if as_json else codecs.lookup(sys.stdout.encoding).name
-    Dump(options, Output(sys.stdout.buffer, encoding)).run(_names(files[0]))
-
-
-def _names(text: str) -> list[str]:
-    """Split like Java's `split`, which drops empty strings at the end."""
-    names = text.split(",")
-    while text and names and not names[-1]:
-        names.pop()
-    return names
+    names = split_parts(files[0].split(","))
+    Dump(options, Output(sys.stdout.buffer, encoding)).run(names)

@@ -16,6 +16,7 @@ from quorate.cli.tools.reassign_files import duplicates, read_topics
 from quorate.cli.topic_filter import matching
 from quorate.client.admin.reassignments import PartitionName
 from quorate.client.connection import UnsupportedVersionError
+from quorate.config_definitions.java_text import split_parts
 from quorate.controller.placement import UsableBroker, by_rack, place
 from quorate.controller.result import ApiError
 
@@ -101,7 +102,7 @@ def _topics(admin: Admin, options: Mapping[str, Any]) -> list[str]:
 def broker_ids(text: str) -> list[int]:
     """The ids of --broker-list. Raises FlatToolError."""
     found = []
-    for entry in text.split(","):
+    for entry in split_parts(text.split(",")):
         try:
             found.append(json_int(int(entry), "--broker-list"))
         except (ValueError, JsonFileError):
