@@ -100,6 +100,31 @@ def test_values_of_options_and_unknown_options_stay_as_they_are(args, expected):
     assert expand_options(args, command.params) == expected
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("configs", "--alter", "--user", "zo\udcc3\udcab", "--add-config", "producer_byte_rate=1"),
+        ("topics", "--create", "--topic", "ok", "--topic", "\udcc3\udca9"),
+        ("cluster", "api-versions", "--bootstrap-controller", "\udcc3:1"),
+    ],
+)
+def test_a_value_that_the_locale_cannot_read_is_named(quorate, words):
+    """Python passes such bytes on as halves of surrogate pairs, which no request can hold."""
+    where = () if "cluster" in words else ("--bootstrap-controller", "localhost:1")
+    code, out, err = quorate(*words, *where)
+    name = next(words[at - 1] for at, word in enumerate(words) if not word.isascii())
+    assert (code, out) == (1, "")
+    assert f"The value of {name} cannot be read in the encoding of the locale" in err
+    assert "set LC_ALL=C.UTF-8" in err
+
+
+def test_a_file_may_have_a_name_that_the_locale_cannot_read(quorate, tmp_path):
+    config = tmp_path / "\udcc3.properties"
+    config.write_text("nothing=\n")
+    run = quorate("topics", "--list", "--command-config", config)
+    assert run.code == 1 and "cannot be read in the encoding" not in run.out + run.err
+
+
 # -- tools without verbs (jopt-simple) -----------------------------------------------------------
 def flat_options(kinds: str) -> list[tuple[str, click.Option, str]]:
     """The options of the flat tools that take one value or several, or none, by their long names."""

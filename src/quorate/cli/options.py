@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
@@ -31,6 +33,8 @@ class NumberRange(click.FloatRange):
 
 MAX_SECONDS: Final = 1_000_000
 """Longest time of an option: sockets take no timeout beyond some years."""
+_FILE_WORDS: Final = re.compile("FILE|DIR|PATH")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 KAFKA_RELEASE: Final = "4.3.1"
 """Whose tools these are: flags, texts, exit codes."""
 INT64: Final = click.IntRange(-(1 << 63), (1 << 63) - 1)
@@ -41,7 +45,29 @@ class ToolCommand(click.Command):
     """A command whose options may be written as for Kafka's tools (`expand_options`)."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, expand_options(args, self.get_params(ctx)))
+        rest = super().parse_args(ctx, expand_options(args, self.get_params(ctx)))
+        _check_text(ctx, self.get_params(ctx))
+        return rest
+
+
+def _check_text(ctx: click.Context, params: Sequence[click.Parameter]) -> None:
+    """Raise BadOptionUsage for a value that the locale's encoding cannot read.
+
+    The name of a file may have any bytes.
+    """
+    for param in params:
+        if not isinstance(param, click.Option) or _FILE_WORDS.search(param.metavar or ""):
+            continue
+        value = ctx.params.get(param.name or "")
+        for text in value if isinstance(value, tuple) else (value,):
+            if isinstance(text, str) and not text.isascii() and _SURROGATE.search(text):
+                name = first_long(param.opts)
+                encoding = sys.getfilesystemencoding()
+                raise click.BadOptionUsage(
+                    name,
+                    f"The value of {name} cannot be read in the encoding of the locale ({encoding}): "
+                    "set LC_ALL=C.UTF-8, or PYTHONUTF8=1",
+                )
 
 
 class FlatCommand(ToolCommand):
