@@ -4,7 +4,6 @@ import pytest
 
 from client.fake_node import FakeNode
 from client.test_admin import cluster
-from conformance.marker import kafka_scenario
 from quorate.base.errors import ErrorCode
 from quorate.client import Admin
 from quorate.client.admin.security import (
@@ -20,7 +19,6 @@ SHA256 = ScramMechanism.SCRAM_SHA_256
 EMPTY_NAME, EMPTY_PASSWORD = "Username must not be empty", "Password must not be empty"
 
 
-@kafka_scenario("KafkaAdminClientTest", "testAlterUserScramCredentials")
 @pytest.mark.parametrize(
     ("changes", "reasons"),
     [

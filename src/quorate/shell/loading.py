@@ -140,10 +140,10 @@ def load_directory(
         )
     if loader.next_offset == 0:
         return _formatted(Path(path), folder)
-    last = loader.published.provenance
-    if until.timestamp_ms is not None and until.timestamp_ms > last.timestamp_ms:
+    end = loader.published.provenance
+    if until.timestamp_ms is not None and until.timestamp_ms > end.timestamp_ms:
         note(
-            f"The last record, at offset {last.offset}, is of {_utc(last.timestamp_ms)}: the state "
+            f"The last record, at offset {end.offset}, is of {_utc(end.timestamp_ms)}: the state "
             "after it is shown."
         )
     return MetadataView(loader.published, control)
