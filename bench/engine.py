@@ -5,7 +5,7 @@ from __future__ import annotations
 from bench import codec, image, steps
 from bench.report import Goal, Report
 
-IMAGE_MB, LOAD_SECONDS = 400, 8
+IMAGE_MB, LOAD_SECONDS, SHELL_SECONDS = 400, 8, 5
 
 
 def codec_rates(quick: bool) -> Report:
@@ -31,7 +31,7 @@ def step_costs(quick: bool) -> Report:
 
 
 def image_sizes(quick: bool) -> Report:
-    """Load, memory and the cost of one change by the number of partitions."""
+    """Load, memory, the cost of one change and metadata-shell by the number of partitions."""
     report = Report()
     sizes = (1_000, 100_000) if quick else image.SIZES
     found = image.run(sizes)
@@ -40,7 +40,11 @@ def image_sizes(quick: bool) -> Report:
         report.add(f"load, {about}", "quorate", row["load_s"], "s")
         report.add(f"image, {about}", "quorate", row["memory_mb"], "MB")
         report.add(f"one change, {about}", "quorate", row["change_us"], "us")
+        report.add(f"metadata-shell, {about}", "quorate", row["shell_s"], "s")
     largest = found[-1]
     report.goals.append(Goal("image of the largest size, MB", largest["memory_mb"], IMAGE_MB))
     report.goals.append(Goal("load of the largest size, s", largest["load_s"], LOAD_SECONDS))
+    report.goals.append(
+        Goal("metadata-shell of the largest size, s", largest["shell_s"], SHELL_SECONDS)
+    )
     return report

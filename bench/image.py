@@ -1,4 +1,4 @@
-"""The image at 1 thousand, 100 thousand and 1 million partitions: load, memory, one change, write.
+"""The image at 1 thousand, 100 thousand and 1 million partitions: load, memory, change, write, shell.
 
     python -m bench.image [--partitions N ...] [--snapshot FILE] [--json]
 
@@ -24,6 +24,7 @@ from pathlib import Path
 from quorate.base.ids import OffsetAndEpoch, Uuid
 from quorate.formats import records as r
 from quorate.formats.batch import iter_batches
+from quorate.formats.files import snapshot_name
 from quorate.formats.records import encode_record
 from quorate.formats.snapshot import SnapshotReader, encode_snapshot
 from quorate.formats.versions import LATEST_PRODUCTION, METADATA_VERSION, default_levels
@@ -45,7 +46,12 @@ TITLES = {
     "bytes_per_partition": "bytes/partition",
     "change_us": "one change, us",
     "write_s": "write snapshot, s",
+    "shell_s": "metadata-shell, s",
 }
+QUORATE = str(Path(sys.executable).with_name("quorate"))
+"""As users start it; `python -m` takes longer."""
+SHELL_ROUNDS = 3
+SNAPSHOT_ID = OffsetAndEpoch(1_000_000, 1)
 
 
 def uuid_of(rng: random.Random) -> Uuid:
@@ -96,16 +102,15 @@ def cluster_records(partitions: int, seed: int = 1) -> Iterator[bytes]:
 
 
 def write_snapshot(path: Path, found: Iterator[bytes]) -> None:
-    snapshot_id = OffsetAndEpoch(1_000_000, 1)
     with path.open("wb") as out:
-        for data in encode_snapshot(snapshot_id, ControlState(0, None), 0, found, 0):
+        for data in encode_snapshot(SNAPSHOT_ID, ControlState(0, None), 0, found, 0):
             out.write(data)
 
 
 def load_snapshot(path: Path) -> Published:
     """Check every batch, decode every record, build the image."""
     reader = SnapshotReader()
-    builder = SnapshotBuilder(OffsetAndEpoch(1_000_000, 1), 0)
+    builder = SnapshotBuilder(SNAPSHOT_ID, 0)
     with (
         path.open("rb") as file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
@@ -193,7 +198,22 @@ def in_own_process(path: Path) -> dict[str, float]:
             check=True,
         )
         out |= json.loads(run.stdout)
-    return out
+    return out | {"shell_s": shell_seconds(path)}
+
+
+def shell_seconds(path: Path) -> float:
+    """Seconds of the whole process of `metadata-shell` that opens the snapshot and lists a directory.
+
+    The median of SHELL_ROUNDS processes.
+    """
+    times = []
+    for _ in range(SHELL_ROUNDS):
+        start = time.perf_counter()
+        command = [QUORATE, "metadata-shell", "-s", str(path), "ls", "/image"]
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        times.append(time.perf_counter() - start)
+        assert "topics" in run.stdout.split(), run
+    return statistics.median(times)
 
 
 def run(sizes: tuple[int, ...] = SIZES, snapshot: Path | None = None) -> list[dict[str, float]]:
@@ -203,7 +223,7 @@ def run(sizes: tuple[int, ...] = SIZES, snapshot: Path | None = None) -> list[di
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for size in sizes:
-            path = Path(folder) / f"{size}.checkpoint"
+            path = Path(folder) / snapshot_name(SNAPSHOT_ID)
             write_snapshot(path, cluster_records(size))
             rows.append(in_own_process(path))
             path.unlink()

@@ -95,11 +95,15 @@ def test_removing_asks_first(tool, node, monkeypatch):
     node.answers["DeleteAclsRequest"] = [
         DeleteAclsResponse(filter_results=[FILTERED(matching_acls=[match])])
     ]
-    for answer, asked in (("n\n", 0), ("", 0), ("Y\n", 1)):
+    for answer, asked in (("n\n", 0), ("\n", 0), ("Y\n", 1)):
         monkeypatch.setattr("sys.stdin.readline", lambda answer=answer: answer, raising=False)
         code, out, _ = tool("acls", "--remove", "--topic", "t")
         assert (code, out.startswith("Are you sure you want to delete all ACLs for")) == (0, True)
         assert len(node.asked("DeleteAclsRequest")) == asked
+    monkeypatch.setattr("sys.stdin.readline", lambda: "", raising=False)
+    code, out, _ = tool("acls", "--remove", "--topic", "t", "--topic", "u")
+    assert (code, len(node.asked("DeleteAclsRequest"))) == (1, 1)
+    assert "name=t, patternType=LITERAL)` was removed: the input ended without an answer" in out
     removed = json.loads(tool("acls", "--remove", "--topic", "t", "--force", "--json").out)
     assert [each["resourceName"] for each in removed["removed"]] == ["t"]
 
@@ -152,6 +156,18 @@ def test_entries_that_were_added_before_an_error_are_listed(tool, node):
     ]
     code, out, err = tool("acls", "--remove", "--topic", "t", "--force")
     assert (code, out, err) == (1, "Error while executing ACL command: not that\n", "")
+
+
+def test_parts_of_a_principal_may_be_empty(tool, node):
+    """As for `SecurityUtils.parseKafkaPrincipal`: only the colon is needed."""
+    node.answers["DescribeAclsRequest"] = [DescribeAclsResponse()]
+    node.answers["CreateAclsRequest"] = [
+        CreateAclsResponse(results=[CreateAclsResponse.AclCreationResult()])
+    ]
+    for principal in ("User:", ":x"):
+        assert tool(*ADD, "--allow-principal", principal).code == 0
+    sent = [each.creations[0].principal for each in node.asked("CreateAclsRequest")]
+    assert sent == ["User:", ":x"]
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,11 @@ def test_values_of_add_config():
     assert configs_to_add("SCRAM-SHA-256=[iterations=9,password=a=b]", None) == {
         "SCRAM-SHA-256": "iterations=9,password=a=b"
     }
+    assert configs_to_add("a=1,", None) == {"a": "1"}
+    assert configs_to_add("a=1,b=[2,3],,", None) == {"a": "1", "b": "2,3"}
+    for text in ("a=1,,b=2", ",a=1", ""):
+        with pytest.raises(FlatToolError, match="Invalid entity config"):
+            configs_to_add(text, None)
     assert configs_to_delete(["a, b", "c"]) == ["a", "b", "c"]
 
 
@@ -233,6 +238,25 @@ def test_a_group_may_have_configs_where_they_cannot_be_listed(quorate, versions,
         node.answers["DescribeClusterRequest"] = [cluster(node)]
         where = ("--bootstrap-server", node.address)
         assert quorate("configs", *where, "--describe", "--group", "g").out == f"{message}\n"
+
+
+def test_an_empty_name_is_no_group(quorate):
+    answers = {
+        "ListGroupsRequest": [ListGroupsResponse()],
+        "ListConfigResourcesRequest": [ListConfigResourcesResponse()],
+    }
+    with FakeNode(answers, BROKER) as node:
+        node.answers["DescribeClusterRequest"] = [cluster(node)]
+        where = ("--bootstrap-server", node.address)
+        code, out, _ = quorate("configs", *where, "--describe", "--group", "")
+    assert (code, out) == (0, "The group '' doesn't exist and doesn't have dynamic config.\n")
+
+
+def test_an_empty_password_is_refused(tool, controller):
+    words = ("--alter", "--user", "u", "--add-config", "SCRAM-SHA-256=[password=]")
+    code, out, err = tool(*words)
+    assert (code, out) == (1, "") and "Password must not be empty" in err
+    assert controller.asked("AlterUserScramCredentialsRequest") == []
 
 
 def test_a_mistyped_entity_type_gets_a_suggestion(tool):

@@ -10,10 +10,11 @@ import click
 import pytest
 
 from client.fake_node import FakeNode
-from client.test_admin import cluster
+from client.test_admin import BROKER, cluster
 from narrow import as_any
 from quorate.cli.main import TOOLS
-from quorate.cli.options import CONTEXT, ToolCommand, expand_options
+from quorate.cli.options import CONTEXT, FlatCommand, ToolCommand, expand_options, first_long
+from quorate.wire.messages import DescribeTopicPartitionsResponse
 
 CLUSTER_ID = "Auo5pIz_RXynyYRjkH2osA"
 
@@ -97,6 +98,100 @@ def test_values_of_options_and_unknown_options_stay_as_they_are(args, expected):
     command = next(command for name, command in commands() if name == "storage format")
     assert isinstance(command, ToolCommand)
     assert expand_options(args, command.params) == expected
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("configs", "--alter", "--user", "zo\udcc3\udcab", "--add-config", "producer_byte_rate=1"),
+        ("topics", "--create", "--topic", "ok", "--topic", "\udcc3\udca9"),
+        ("cluster", "api-versions", "--bootstrap-controller", "\udcc3:1"),
+    ],
+)
+def test_a_value_that_the_locale_cannot_read_is_named(quorate, words):
+    """Python passes such bytes on as halves of surrogate pairs, which no request can hold."""
+    where = () if "cluster" in words else ("--bootstrap-controller", "localhost:1")
+    code, out, err = quorate(*words, *where)
+    name = next(words[at - 1] for at, word in enumerate(words) if not word.isascii())
+    assert (code, out) == (1, "")
+    assert f"The value of {name} cannot be read in the encoding of the locale" in err
+    assert "set LC_ALL=C.UTF-8" in err
+
+
+def test_a_file_may_have_a_name_that_the_locale_cannot_read(quorate, tmp_path):
+    config = tmp_path / "\udcc3.properties"
+    config.write_text("nothing=\n")
+    run = quorate("topics", "--list", "--command-config", config)
+    assert run.code == 1 and "cannot be read in the encoding" not in run.out + run.err
+
+
+# -- tools without verbs (jopt-simple) -----------------------------------------------------------
+def flat_options(kinds: str) -> list[tuple[str, click.Option, str]]:
+    """The options of the flat tools that take one value or several, or none, by their long names."""
+    found = []
+    for name, command in commands():
+        if isinstance(command, FlatCommand):
+            for param in command.params:
+                if isinstance(param, click.Option) and param.expose_value:
+                    kind = "flag" if param.is_flag or param.count else "value"
+                    if kind in kinds and not (kinds == "value" and param.multiple):
+                        found += [(name, param, each) for each in param.opts if len(each) > 2]
+    return found
+
+
+def test_every_tool_without_verbs_is_flat():
+    assert {name for name, _, _ in flat_options("flag value")} == {
+        *("topics", "configs", "acls", "leader-election", "reassign-partitions", "log-dirs"),
+        *("delegation-tokens", "dump-log"),
+    }
+
+
+def test_a_second_value_is_refused(quorate):
+    seen = 0
+    for tool, option, name in flat_options("value"):
+        value = "1" if not isinstance(option.type, click.Choice) else option.type.choices[0]
+        shown = first_long(option.opts).lstrip("-")
+        text = f"Found multiple arguments for option {shown}, but you asked for only one\n"
+        more = ("--files", "x") if tool == "dump-log" else ()
+        for words in (
+            (name, value, f"{name}={value}"),
+            (name, value, first_long(option.opts), value),
+        ):
+            code, out, err = quorate(tool, *more, *words)
+            assert (code, out) == (1, "") and err.endswith(text), (tool, words, err)
+        seen += 1
+    assert seen > 50
+
+
+def test_values_that_look_like_options_are_no_second_value(quorate):
+    words = ("--describe", "--user", "--topic", "--add-config", "--user")
+    assert "Found multiple" not in quorate("configs", *words).err
+    assert quorate("topics", "--partitions", "1", "--partitions", "2", "--help").code == 0
+
+
+def test_one_dash_is_enough_for_a_long_option():
+    for tool, option, name in flat_options("flag value"):
+        command = next(command for each, command in commands() if each == tool)
+        words = [name[1:]] if option.is_flag or option.count else [name[1:], "v"]
+        assert expand_options(words, command.params, single_dash=True) == [
+            f"-{words[0]}",
+            *words[1:],
+        ]
+        if len(words) == 2:
+            joined = expand_options([f"{name[1:]}=-x"], command.params, single_dash=True)
+            assert joined == [f"{name}=-x"]
+
+
+def test_one_dash_means_what_it_means_to_kafkas_tools(quorate):
+    with FakeNode({}, BROKER) as node:
+        node.answers["DescribeClusterRequest"] = [cluster(node)]
+        node.answers["DescribeTopicPartitionsRequest"] = [DescribeTopicPartitionsResponse()]
+        listed = quorate("topics", "-list", "-bootstrap-s", node.address, "-topic=x")
+        assert listed == (0, "\n", "")
+    assert "No such option" in quorate("topics", "-nothing").err
+    assert "Usage:" in quorate("topics", "-h").out and "Usage:" in quorate("acls", "-help").out
+    # Tools with verbs have argparse4j.
+    assert quorate("cluster", "cluster-id", "-bootstrap-server", "h:1").code == 1
 
 
 def test_format_stores_the_cluster_id_behind_an_equals_sign(quorate, tmp_path):

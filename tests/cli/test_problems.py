@@ -4,7 +4,16 @@ import json
 
 import pytest
 
-from cli.test_registrations import LONG, NOW, cluster, image_of, log, partitions_answer, quorum
+from cli.test_registrations import (
+    LONG,
+    NO_ACLS,
+    NOW,
+    cluster,
+    image_of,
+    log,
+    partitions_answer,
+    quorum,
+)
 from client.fake_node import HANG_UP, SILENCE, FakeNode
 from client.test_admin import BROKER
 from quorate.base.errors import ErrorCode
@@ -28,6 +37,7 @@ def found(quorate, log):
         answers = {
             "ListPartitionReassignmentsRequest": [ListPartitionReassignmentsResponse()],
             "DescribeTopicPartitionsRequest": [partitions_answer((11, 12))],
+            "DescribeAclsRequest": [NO_ACLS],
         } | answers
         with FakeNode(answers, BROKER) as node:
             node.answers.setdefault("DescribeClusterRequest", [cluster(node, ids, fenced, dead)])

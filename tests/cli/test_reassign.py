@@ -12,7 +12,12 @@ from narrow import as_any
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID
 from quorate.cli.flat_options import FlatToolError, JsonFileError
-from quorate.cli.tools import cluster_image, reassign_verify
+from quorate.cli.tools import (
+    cluster_image,
+    known_replicas,
+    reassign_proposals,
+    reassign_verify,
+)
 from quorate.cli.tools.reassign_files import (
     ReassignmentPlan,
     check_plan,
@@ -28,10 +33,11 @@ from quorate.client.admin.log_dirs import TopicPartitionReplica
 from quorate.client.admin.reassignments import PartitionName, Reassignment
 from quorate.client.admin.topics import PartitionDescription, TopicDescription
 from quorate.controller.placement import UsableBroker
-from quorate.metadata.image import Broker, Cluster, Image
+from quorate.metadata.image import Broker, Cluster, Image, Partition, Topic, Topics
 from quorate.wire.messages import (
     AlterPartitionReassignmentsResponse,
     AlterReplicaLogDirsResponse,
+    DescribeAclsResponse,
     DescribeLogDirsResponse,
     DescribeTopicPartitionsResponse,
     IncrementalAlterConfigsResponse,
@@ -46,6 +52,8 @@ LOG_DIR = DescribeLogDirsResponse.DescribeLogDirsResult
 MOVED = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
 ALTER_REASSIGNMENTS = 45
 ZERO, ONE = PartitionName("t", 0), PartitionName("t", 1)
+READERS = (cluster_image, known_replicas, reassign_proposals, reassign_verify)
+"""The modules that read the log of the controllers."""
 
 
 @pytest.fixture
@@ -219,6 +227,7 @@ def broker():
                 DescribeLogDirsResponse(results=[LOG_DIR(log_dir="/a", topics=[topic])])
             ],
             "IncrementalAlterConfigsRequest": altered_all,
+            "DescribeAclsRequest": [DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED)],
         }
         yield node
 
@@ -424,6 +433,84 @@ def test_an_unknown_broker_cannot_be_emptied(tool):
     assert (code, out) == (1, "Error: Unknown broker id 99\n")
 
 
+# -- topics that the user may not describe -------------------------------------------------------
+@pytest.mark.parametrize("acls", [0, ErrorCode.CLUSTER_AUTHORIZATION_FAILED])
+def test_an_emptied_broker_may_keep_topics_that_brokers_hide(tool, broker, acls):
+    broker.answers["AlterPartitionReassignmentsRequest"] = [alter_answer(0, 0)]
+    assert tool("--execute", "--from-broker", "1").err == ""
+    broker.answers["DescribeAclsRequest"] = [DescribeAclsResponse(error_code=acls)]
+    for words in (("--generate",), ("--execute", "--json")):
+        code, _, err = tool(*words, "--from-broker", "1")
+        assert (code, "only the topics that this user may describe are moved" in err) == (0, True)
+
+
+@pytest.fixture
+def hidden(broker, monkeypatch):
+    """Topic t is on broker 1, and no user may describe it; broker 2 and 3 are in racks, 4 is dead."""
+    parts = {index: Partition((1,), (), (1,), (), (), 1, 0, 0, 0) for index in (0, 1)}
+    racks = {1: "a", 2: "b", 3: "c", 4: "d"}
+    image = Image(
+        cluster=Cluster(
+            brokers=Map(
+                {i: Broker(i, 1, ZERO_UUID, rack=r, fenced=i == 4) for i, r in racks.items()}
+            )
+        ),
+        topics=Topics(
+            by_id=Map({ZERO_UUID: Topic(ZERO_UUID, "t", Map(parts))}), ids=Map({"t": ZERO_UUID})
+        ),
+    )
+    for module in READERS:
+        monkeypatch.setattr(module, "read_image", lambda admin: image)
+
+    def describe(request):
+        refused = [
+            TOPIC(name=each.name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            for each in request.topics
+        ]
+        return DescribeTopicPartitionsResponse(topics=refused)
+
+    broker.answers["DescribeTopicPartitionsRequest"] = describe
+    broker.answers["AlterPartitionReassignmentsRequest"] = [alter_answer(0, 0)]
+    return ("--bootstrap-controller", broker.address)
+
+
+def test_controllers_empty_a_broker_of_topics_that_the_user_may_not_describe(
+    quorate, broker, hidden
+):
+    words = ("--execute", "--from-broker", "1", "--wait")
+    code, out, err = quorate("reassign-partitions", *hidden, *words)
+    assert (code, err) == (0, ""), out
+    [request] = broker.asked("AlterPartitionReassignmentsRequest")
+    assert [each.replicas for each in request.topics[0].partitions] == [[2], [3]]
+    assert "rather than 2" in out  # the state of the partition is known, too
+
+
+def test_controllers_place_replicas_by_rack(quorate, hidden, broker):
+    """No list of brokers is needed: the log names those that are alive, with their racks."""
+    words = ("--generate", "--from-broker", "1", "--broker-list", "2,3,", "--json")
+    document = json.loads(quorate("reassign-partitions", *hidden, *words).out)
+    assert [each["replicas"] for each in document["proposed"]["partitions"]] == [[2], [3]]
+    dead = ("--generate", "--from-broker", "1", "--broker-list", "4")
+    code, out, _ = quorate("reassign-partitions", *hidden, *dead)
+    assert (code, "No broker is left for the replica of t-0" in out) == (1, True)
+
+
+def test_controllers_whose_log_may_not_be_read_need_a_list_of_brokers(quorate, broker, monkeypatch):
+    def refuse(admin):
+        raise cluster_image.ImageUnreadableError("it needs ClusterAction", is_refused=True)
+
+    for module in READERS:
+        monkeypatch.setattr(module, "read_image", refuse)
+    where = ("--bootstrap-controller", broker.address, "--from-broker", "1")
+    code, out, _ = quorate("reassign-partitions", "--generate", *where)
+    assert (code, "through controllers: it needs ClusterAction. Use" in out) == (1, True)
+    broker.answers["DescribeAclsRequest"] = [DescribeAclsResponse()]
+    words = ("--broker-list", "2", "--disable-rack-aware")
+    code, _, err = quorate("reassign-partitions", "--generate", *where, *words)
+    assert code == 0
+    assert "may describe are moved" in err and "(it needs ClusterAction)" in err
+
+
 # -- half-done work ------------------------------------------------------------------------------
 def refused(*names):
     """Refuses the configs of these resources."""
@@ -504,7 +591,7 @@ def test_a_cancellation_lists_what_was_cancelled(tool, broker, file):
 def through_controllers(quorate, broker, monkeypatch):
     """The tool through controllers; brokers 11, 12 and 13 are registered."""
     image = Image(cluster=Cluster(brokers=Map({i: Broker(i, 1, ZERO_UUID) for i in (11, 12, 13)})))
-    for module in (cluster_image, reassign_verify):
+    for module in READERS:
         monkeypatch.setattr(module, "read_image", lambda admin: image)
     where = ("--bootstrap-controller", broker.address)
     return lambda *words: quorate("reassign-partitions", *where, *words)

@@ -8,6 +8,7 @@ from immutables import Map
 
 from client.fake_node import FakeNode
 from client.test_admin import BROKER
+from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid
 from quorate.cli.json_schemas import schema_of
 from quorate.cli.tools import cluster_image, cluster_problems
@@ -15,15 +16,19 @@ from quorate.cli.tools.cluster_registrations import STATES
 from quorate.metadata.image import Broker, Cluster, Endpoint, Image, Partition, Topic, Topics
 from quorate.wire.messages import (
     ApiVersionsResponse,
+    DescribeAclsResponse,
     DescribeClusterResponse,
     DescribeQuorumResponse,
     DescribeTopicPartitionsResponse,
+    ListPartitionReassignmentsResponse,
 )
 
 PARTITION = DescribeQuorumResponse.TopicData.PartitionData
 NOW = 1_000_000
 UPGRADE = "quorate features WHERE upgrade --release-version 4.4 && "
 ONE = Uuid(bytes(15) + b"f")
+NO_ACLS = DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED)
+"""The answer of a cluster without an authorizer."""
 
 
 def quorum(voters, observers):
@@ -108,6 +113,7 @@ def listed(quorate, log):
         answers = {
             "DescribeQuorumRequest": [quorum(voters, observers)],
             "DescribeTopicPartitionsRequest": [partitions_answer(*holders)],
+            "DescribeAclsRequest": [NO_ACLS],
         }
         with FakeNode(answers, BROKER) as node:
             node.answers["DescribeClusterRequest"] = [cluster(node, ids, fenced, dead)]
@@ -227,6 +233,26 @@ def test_brokers(listed):
         9: ("ghost", "quorate cluster unregister WHERE --id 9"),
         10: ("silent", None),
     }
+
+
+@pytest.mark.parametrize("acls", [0, ErrorCode.CLUSTER_AUTHORIZATION_FAILED])
+def test_a_broker_is_no_ghost_where_topics_may_be_hidden(quorate, acls):
+    """An authorizer hides topics without a word: nobody knows that the broker has no replicas."""
+    answers = {
+        "DescribeQuorumRequest": [quorum({1: NOW}, {4: NOW - LONG})],
+        "DescribeTopicPartitionsRequest": [partitions_answer((1,))],
+        "DescribeAclsRequest": [DescribeAclsResponse(error_code=acls)],
+        "ListPartitionReassignmentsRequest": [ListPartitionReassignmentsResponse()],
+    }
+    with FakeNode(answers, BROKER) as node:
+        node.answers["DescribeClusterRequest"] = [cluster(node, [4, 5], fenced=[4, 5], dead=[5])]
+        where = ("--bootstrap-server", node.address)
+        run = quorate("cluster", "registrations", *where, "--json")
+        problems = quorate("cluster", "problems", *where)
+    rows = json.loads(run.out)
+    assert [(row["state"], row["remedy"]) for row in rows] == [("silent", None)] * 2
+    assert "may not describe, so none is called a ghost" in run.err
+    assert "cluster unregister" not in problems.out
 
 
 def test_the_schema_has_every_state():

@@ -164,10 +164,13 @@ def test_json(tool):
 def test_a_new_topic(tool, broker):
     result = CreateTopicsResponse.CreatableTopicResult
     broker.answers["CreateTopicsRequest"] = [CreateTopicsResponse(topics=[result(name="new")])]
-    words = ("--create", "--topic", "new", "--replica-assignment", "1:2,2:3", "--config", "a=b")
-    assert tool(*words) == (0, "Created topic new.\n", "")
-    [request] = broker.asked("CreateTopicsRequest")
+    for assignment in ("1:2,2:3", "1:2:,2:3,"):  # Java's split drops what is empty at the end
+        words = ("--create", "--topic", "new", "--config", "a=b")
+        created = tool(*words, "--replica-assignment", assignment)
+        assert created == (0, "Created topic new.\n", "")
+    [request, same] = broker.asked("CreateTopicsRequest")
     [topic] = request.topics
+    assert same == request
     assert (topic.num_partitions, topic.replication_factor) == (-1, -1)
     assert [(a.partition_index, a.broker_ids) for a in topic.assignments] == [
         (0, [1, 2]),
@@ -181,6 +184,7 @@ def test_a_new_topic(tool, broker):
     [
         (("--replica-assignment", "1:1"), "may not contain duplicate entries: 1"),
         (("--replica-assignment", "1:2,3"), "Partition 1 has different replication factor: [3]"),
+        (("--replica-assignment", "1,,1"), "'' of partition 1 must be broker ids"),
         (("--replica-assignment", "1:x"), "'1:x' of partition 0 must be broker ids"),
         (("--config", "a"), 'must be in the format "key=val"'),
         (("--config", "a="), 'must be in the format "key=val"'),

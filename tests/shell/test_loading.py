@@ -114,6 +114,12 @@ def without_the_middle(folder):
     (folder / segment_name(0)).unlink()
 
 
+def without_the_beginning(folder):
+    """The log before offset 6 is gone: the state at an earlier time is not empty, but not known."""
+    (folder / segment_name(0)).unlink()
+    (folder / snapshot_name(OffsetAndEpoch(4, 1))).unlink()
+
+
 def torn_before_the_last(folder):
     segment = folder / segment_name(0)
     segment.write_bytes(segment.read_bytes()[:-5])
@@ -127,6 +133,11 @@ def torn_before_the_last(folder):
         (torn_before_the_last, Until(), "00000000000000000000.log"),
         (None, Until(offset=8), "inside the batch of the offsets 8 to 9"),
         (None, Until(offset=10), "ends at offset 9"),
+        (
+            without_the_beginning,
+            Until(timestamp_ms=99),
+            "the first record that is left, at offset 6",
+        ),
     ],
 )
 def test_what_cannot_be_shown_is_an_error_that_says_where(folder, damage, until, message):
@@ -139,7 +150,7 @@ def test_what_cannot_be_shown_is_an_error_that_says_where(folder, damage, until,
 def test_other_files_and_directories_are_refused(folder, tmp_path):
     with pytest.raises(LoadError, match="does not have the name of a snapshot"):
         load_snapshot(str(folder / segment_name(0)))
-    with pytest.raises(LoadError, match="neither __cluster_metadata-0 nor a segment"):
+    with pytest.raises(LoadError, match="neither __cluster_metadata-0 nor a file"):
         (tmp_path / "empty").mkdir()
         load_directory(str(tmp_path / "empty"))
     with pytest.raises(LoadError, match="is not a directory"):

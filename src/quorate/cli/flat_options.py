@@ -13,7 +13,7 @@ import click
 from quorate.base.errors import QuorateError
 from quorate.cli.options import (
     CONTEXT,
-    ToolCommand,
+    FlatCommand,
     connection_options,
     first_long,
     json_option,
@@ -49,7 +49,7 @@ def flat_command(
         function = connection_options(config_help)(function)
         function = click.pass_context(function)
         epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples.splitlines())
-        make = click.command(name, cls=ToolCommand, context_settings=CONTEXT, epilog=epilog)
+        make = click.command(name, cls=FlatCommand, context_settings=CONTEXT, epilog=epilog)
         return make(function)
 
     return add

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
@@ -31,6 +33,8 @@ class NumberRange(click.FloatRange):
 
 MAX_SECONDS: Final = 1_000_000
 """Longest time of an option: sockets take no timeout beyond some years."""
+_FILE_WORDS: Final = re.compile("FILE|DIR|PATH")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 KAFKA_RELEASE: Final = "4.3.1"
 """Whose tools these are: flags, texts, exit codes."""
 INT64: Final = click.IntRange(-(1 << 63), (1 << 63) - 1)
@@ -41,7 +45,47 @@ class ToolCommand(click.Command):
     """A command whose options may be written as for Kafka's tools (`expand_options`)."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, expand_options(args, self.get_params(ctx)))
+        rest = super().parse_args(ctx, expand_options(args, self.get_params(ctx)))
+        _check_text(ctx, self.get_params(ctx))
+        return rest
+
+
+def _check_text(ctx: click.Context, params: Sequence[click.Parameter]) -> None:
+    """Raise BadOptionUsage for a value that the locale's encoding cannot read.
+
+    The name of a file may have any bytes.
+    """
+    for param in params:
+        if not isinstance(param, click.Option) or _FILE_WORDS.search(param.metavar or ""):
+            continue
+        value = ctx.params.get(param.name or "")
+        for text in value if isinstance(value, tuple) else (value,):
+            if isinstance(text, str) and not text.isascii() and _SURROGATE.search(text):
+                name = first_long(param.opts)
+                encoding = sys.getfilesystemencoding()
+                raise click.BadOptionUsage(
+                    name,
+                    f"The value of {name} cannot be read in the encoding of the locale ({encoding}): "
+                    "set LC_ALL=C.UTF-8, or PYTHONUTF8=1",
+                )
+
+
+class FlatCommand(ToolCommand):
+    """A command that reads its options as the parser of Kafka's tools without verbs (jopt-simple).
+
+    `-name` is `--name`. An option that takes one value is refused where it is given twice.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        params = self.get_params(ctx)
+        words = expand_options(args, params, single_dash=True)
+        rest = super().parse_args(ctx, list(words))
+        for param in repeated(words, params):
+            raise click.UsageError(
+                f"Found multiple arguments for option {first_long(param.opts).lstrip('-')}, but you "
+                "asked for only one"
+            )
+        return rest
 
 
 class OrderedGroup(click.Group):
@@ -64,10 +108,13 @@ class OrderedGroup(click.Group):
         return super().parse_args(ctx, [*own, *args[end:]])
 
 
-def expand_options(args: Sequence[str], params: Sequence[click.Parameter]) -> list[str]:
-    """Rewrite options that click reads differently from the parser of Kafka's tools (argparse4j).
+def expand_options(
+    args: Sequence[str], params: Sequence[click.Parameter], *, single_dash: bool = False
+) -> list[str]:
+    """Rewrite options that click reads differently from the parsers of Kafka's tools.
 
-    An unambiguous prefix of a long option becomes that option, and `-x=VALUE` becomes `-xVALUE`.
+    An unambiguous prefix of a long option becomes that option, and `-x=VALUE` becomes `-xVALUE`
+    (argparse4j). With `single_dash`, `-name` becomes `--name` where that option exists (jopt-simple).
     Values of options, and arguments after `--`, stay as they are. Raises BadOptionUsage for `-x=VALUE`
     where `-x` takes no value.
     """
@@ -83,6 +130,8 @@ def expand_options(args: Sequence[str], params: Sequence[click.Parameter]) -> li
     for arg in rest:
         if arg == "--":
             return [*found, arg, *rest]
+        if single_dash and arg not in takes_value and _is_long(f"-{arg}", first):
+            arg = f"-{arg}"
         if arg.startswith("--"):
             words, needs_value = _expand_long(arg, takes_value, first)
         else:
@@ -91,6 +140,37 @@ def expand_options(args: Sequence[str], params: Sequence[click.Parameter]) -> li
         if needs_value:
             found += islice(rest, 1)
     return found
+
+
+def _is_long(arg: str, first: Mapping[str, str]) -> bool:
+    """Whether the word is a long option, or an unambiguous prefix of one."""
+    name = arg.partition("=")[0]
+    matches = {first[option] for option in first if option.startswith(name)}
+    return name.startswith("--") and len(name) > 2 and (name in first or len(matches) == 1)
+
+
+def repeated(args: Sequence[str], params: Sequence[click.Parameter]) -> list[click.Parameter]:
+    """The options that take one value and have several. `args`: as `expand_options` returns them."""
+    single = {
+        name: param
+        for param in params
+        if isinstance(param, click.Option) and not (param.is_flag or param.count)
+        for name in param.opts
+    }
+    counts: dict[str, int] = {}
+    rest = iter(args)
+    for arg in rest:
+        if arg == "--":
+            break
+        name, equals, _ = arg.partition("=")
+        param = single.get(name)
+        if param is None:
+            continue
+        if not equals:
+            next(rest, None)
+        if not param.multiple and param.name is not None:
+            counts[param.name] = counts.get(param.name, 0) + 1
+    return [param for param in params if counts.get(param.name or "", 0) > 1]
 
 
 def first_long(names: Sequence[str]) -> str:

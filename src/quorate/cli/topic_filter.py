@@ -56,11 +56,13 @@ def _start(regex: str) -> TopicStart:
 
 @cache
 def topic_pattern(text: str) -> re.Pattern[str]:
-    """The pattern of `--topic`; a comma separates alternatives. Raises TopicPatternError."""
+    """The Java pattern of `--topic`; a comma separates alternatives. Raises TopicPatternError."""
+    from quorate.security.java_patterns import PatternError, compiled
+
     regex = _regex(text)
     try:
-        return re.compile(regex)
-    except re.error as error:
+        return compiled(regex)
+    except PatternError as error:
         raise TopicPatternError(f"{regex} is an invalid regex. ({error})") from None
 
 

@@ -1,4 +1,4 @@
-"""Escapes of Java's regular expressions, as Python writes them.
+"""Java's regular expressions, as Python writes them.
 
 Source: `java.util.regex.Pattern`.
 """
@@ -77,8 +77,42 @@ _PLAIN: Final = {
 _SAME: Final = frozenset("dDwWsSbBAtnrfaxu123456789")
 
 
+_NAMED_GROUP: Final = re.compile(r"\(\?<(?=[A-Za-z])")
+_PATTERN_PARTS: Final = re.compile(
+    r"\\(?:[pP]\{\w*\}|[pP]\w|k<\w+>|x\{\w+\}|.)|\[\^?\]?(?:\\.|[^\]\\])*\]|\.", re.DOTALL
+)
+"""Escapes, classes and the dots outside of them."""
+_INSIDE: Final = re.compile(r"\\.", re.DOTALL)
+_JAVA_DOT: Final = r"[^\n\r\x85\u2028\u2029]"
+_NO_REPETITION: Final = re.compile(r"(?:^|[(|])\{|\{(?!\d+(?:,\d*)?\})", re.ASCII)
+_DOTALL: Final = re.compile(r"\(\?[A-Za-z]*s")
+
+
 class PatternError(ValueError):
     """A part of a pattern that has no counterpart here."""
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """A Java pattern: a dot is no line terminator of Java's, named groups have another spelling.
+
+    Classes such as `\\w` are ASCII, as those of Java. Raises PatternError.
+    """
+    dot = "." if _DOTALL.search(pattern) else _JAVA_DOT
+
+    def ours(part: re.Match[str]) -> str:
+        return dot if part[0] == "." else escapes(part[0], in_class=part[0].startswith("["))
+
+    plain = unquoted(pattern)
+    for part in _PATTERN_PARTS.findall(plain):
+        inside = _INSIDE.sub("", part)[1:]
+        if "[" in inside or "&&" in inside:
+            raise PatternError(f"the class {part} has another inside, which is not supported")
+    if _NO_REPETITION.search(_PATTERN_PARTS.sub("x", plain)):
+        raise PatternError("illegal repetition")  # a literal brace for Python
+    try:
+        return re.compile(_NAMED_GROUP.sub("(?P<", _PATTERN_PARTS.sub(ours, plain)), re.ASCII)
+    except re.error as error:
+        raise PatternError(str(error)) from None
 
 
 def unquoted(pattern: str) -> str:

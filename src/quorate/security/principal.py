@@ -11,21 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from quorate.base.errors import QuorateError
-from quorate.security.java_patterns import PatternError, escapes, unquoted
+from quorate.security.java_patterns import PatternError, compiled
 
 USER: Final = "User"
 DEFAULT_RULES: Final = "DEFAULT"
 _RULE: Final = r"(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?).*?|(.*?)"
 _SPLITTER: Final = re.compile(rf"\s*({_RULE})\s*(,\s*|$)")
 _PARSER: Final = re.compile(_RULE)
-_NAMED_GROUP: Final = re.compile(r"\(\?<(?=[A-Za-z])")
-_PATTERN_PARTS: Final = re.compile(
-    r"\\(?:[pP]\{\w*\}|[pP]\w|k<\w+>|x\{\w+\}|.)|\[\^?\]?(?:\\.|[^\]\\])*\]|\.", re.DOTALL
-)
-"""Escapes, classes and the dots outside of them."""
-_ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
-_JAVA_DOT: Final = r"[^\n\r\x85\u2028\u2029]"
-_DOTALL: Final = re.compile(r"\(\?[A-Za-z]*s")
 _REFERENCE: Final = re.compile(r"\\(.)|\$(\d+)|\$\{(\w+)\}|(\$)", re.DOTALL)
 
 
@@ -160,25 +152,7 @@ def _check_names(pattern: re.Pattern[str], replacement: str) -> None:
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """A Java pattern: a dot is no line terminator of Java's, named groups have another spelling.
-
-    Classes such as `\\w` are ASCII, as those of Java.
-    """
-    dot = "." if _DOTALL.search(pattern) else _JAVA_DOT
-
-    def ours(part: re.Match[str]) -> str:
-        return dot if part[0] == "." else escapes(part[0], in_class=part[0].startswith("["))
-
-    plain = unquoted(pattern)
-    for part in _PATTERN_PARTS.findall(plain):
-        inside = _ESCAPE.sub("", part)[1:]
-        if "[" in inside or "&&" in inside:
-            raise PrincipalError(
-                f"Invalid rule: the pattern `{pattern}`: the class {part} has another inside, which "
-                "is not supported"
-            )
     try:
-        found = _PATTERN_PARTS.sub(ours, plain)
-        return re.compile(_NAMED_GROUP.sub("(?P<", found), re.ASCII)
-    except (re.error, PatternError) as error:
+        return compiled(pattern)
+    except PatternError as error:
         raise PrincipalError(f"Invalid rule: the pattern `{pattern}`: {error}") from None

@@ -67,6 +67,11 @@ def run(state: ShellState, words: Sequence[str], *, interactive: bool) -> Iterat
         yield str(error)
 
 
+def reads_tree(name: str) -> bool:
+    """Whether the command shows what is in the tree, or goes there."""
+    return name in COMMANDS and COMMANDS[name].takes_paths
+
+
 def _parse(words: list[str], *, interactive: bool) -> tuple[Command, list[str]]:
     """The command and its arguments; raises CommandLineError with the parser's text (argparse4j)."""
     known = [name for name, one in COMMANDS.items() if interactive or not one.shell_only]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from quorate.base.errors import QuorateError
@@ -24,6 +25,7 @@ from quorate.formats.files import (
     PARTITION_DIRECTORY,
     parse_segment_name,
     parse_snapshot_name,
+    snapshot_name,
 )
 from quorate.formats.snapshot import SnapshotReader
 from quorate.metadata.errors import ReplayError
@@ -92,13 +94,17 @@ def snapshot_view(snapshot_id: OffsetAndEpoch, descriptor: int, name: str) -> Me
         return MetadataView(builder.finish(), ControlView(reader.control))
 
 
-def load_directory(path: str, until: Until = NO_END) -> MetadataView:
+def load_directory(
+    path: str, until: Until = NO_END, note: Callable[[str], None] = lambda text: None
+) -> MetadataView:
     """The view at the end of a directory's log, or at `until`.
 
     path: a metadata log directory, or its `__cluster_metadata-0`
+    note: is told where the log begins after the time of `until`, or ends before it
 
     1. Install the newest snapshot that does not end beyond `until`.
     2. Apply each batch of the log from there, as far as `until`.
+    3. Where there is neither, show what `storage format` wrote.
 
     The newest records of a log may not be committed yet: no file says which are. Raises LoadError, OSError.
     """
@@ -121,6 +127,8 @@ def load_directory(path: str, until: Until = NO_END) -> MetadataView:
                 if batch.last_offset < loader.next_offset:
                     continue
                 if until.excludes(batch):
+                    if loader.next_offset == 0:
+                        note(_nothing_before(batch, folder))
                     return MetadataView(loader.published, control)
                 _check_place(loader, batch, until, folder / name)
                 control = with_controls(control, batch)
@@ -130,7 +138,37 @@ def load_directory(path: str, until: Until = NO_END) -> MetadataView:
             f"{folder} ends at offset {loader.next_offset - 1} (inclusive): it does not have the "
             f"record at offset {until.offset}"
         )
+    if loader.next_offset == 0:
+        return _formatted(Path(path), folder)
+    end = loader.published.provenance
+    if until.timestamp_ms is not None and until.timestamp_ms > end.timestamp_ms:
+        note(
+            f"The last record, at offset {end.offset}, is of {_utc(end.timestamp_ms)}: the state "
+            "after it is shown."
+        )
     return MetadataView(loader.published, control)
+
+
+def _nothing_before(first: BatchView, folder: Path) -> str:
+    """What to say of a time before the first record. Raises LoadError where older ones are gone."""
+    where = f"at offset {first.base_offset}, is of {_utc(first.max_timestamp)}"
+    if first.base_offset > 0:
+        raise LoadError(f"{folder}: the first record that is left, {where}: ask for a later time")
+    return f"The first record, {where}: before it there is nothing."
+
+
+def _utc(timestamp_ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{timestamp_ms} ms since 1970"
+
+
+def _formatted(path: Path, folder: Path) -> MetadataView:
+    """What `storage format` writes: voters in the snapshot 0-0, features in `bootstrap.checkpoint`."""
+    files = (folder / snapshot_name(OffsetAndEpoch(0, 0)), path / BOOTSTRAP_CHECKPOINT)
+    found = [load_snapshot(str(file)) for file in files if file.is_file()] or [EMPTY]
+    return MetadataView(found[-1].published, found[0].control)
 
 
 def _check_place(loader: Loader, batch: BatchView, until: Until, path: Path) -> None:
@@ -154,9 +192,14 @@ def _partition_directory(path: Path) -> Path:
         return path / PARTITION_DIRECTORY
     if not path.is_dir():
         raise LoadError(f"{path} is not a directory; give one snapshot file with --snapshot")
-    if not any(parse_segment_name(name, LOG_SUFFIX) is not None for name in os.listdir(path)):
+    if not any(
+        parse_segment_name(name, LOG_SUFFIX) is not None
+        or parse_snapshot_name(name) is not None
+        or name == BOOTSTRAP_CHECKPOINT
+        for name in os.listdir(path)
+    ):
         raise LoadError(
-            f"{path} has neither {PARTITION_DIRECTORY} nor a segment of a metadata log: is it the "
+            f"{path} has neither {PARTITION_DIRECTORY} nor a file of a metadata log: is it the "
             "metadata.log.dir (or the first of log.dirs) of a controller?"
         )
     return path

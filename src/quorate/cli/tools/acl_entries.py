@@ -184,7 +184,7 @@ def _entries(options: Mapping[str, Any], operations: Iterable[int]) -> list[AclE
 def principal_of(text: str) -> str:
     """Parse TYPE:NAME as `SecurityUtils.parseKafkaPrincipal`. Raises FlatToolError."""
     kind, colon, name = text.strip().partition(":")
-    if not colon or not kind or not name:
+    if not colon:
         raise FlatToolError(
             f"expected a string in format principalType:principalName but got {text.strip()}"
         )

@@ -12,6 +12,7 @@ from quorate.base.errors import QuorateError
 from quorate.base.java_address import java_address
 from quorate.cli.columns import fold
 from quorate.cli.flat_options import (
+    FlatToolError,
     flat_command,
     given_options,
     open_tool,
@@ -255,7 +256,12 @@ def _confirmed(
     else:
         question = "Are you sure you want to delete all ACLs for"
     click.echo(f"{question} resource filter `{pattern}`? (y/n)", err=options["as_json"])
-    return sys.stdin.readline().strip().lower() == "y"
+    answer = sys.stdin.readline()
+    if not answer:
+        raise FlatToolError(
+            f"no entry of `{pattern}` was removed: the input ended without an answer; use --force"
+        )
+    return answer.strip().lower() == "y"
 
 
 def _list(admin: Admin, rules: AclRules, options: Mapping[str, Any]) -> None:

@@ -190,10 +190,12 @@ def list_registrations(**options: Any) -> None:
 
     With --bootstrap-server the brokers. With --bootstrap-controller the controllers, and the brokers if
     the user may read the metadata log (ClusterAction on Cluster). A silent node does not fetch from the
-    quorum, and may come back. A ghost is gone, and holds no replicas; the last column removes it.
+    quorum, and may come back. A ghost is gone, and holds no replicas; the last column removes it. An
+    authorizer may hide topics: then --bootstrap-server calls no broker a ghost.
     """
     from quorate.cli.tools.cluster_image import ImageUnreadableError, read_image
     from quorate.cli.tools.cluster_registrations import (
+        HIDDEN_TOPICS,
         TOO_OLD,
         json_rows,
         needs_upgrade,
@@ -211,6 +213,8 @@ def list_registrations(**options: Any) -> None:
         rows = registrations(admin, image=image, command_config=options["command_config"])
     if needs_upgrade(rows):
         click.echo(TOO_OLD, err=True)
+    if any(row.may_be_ghost for row in rows):
+        click.echo(HIDDEN_TOPICS, err=True)
     if options["as_json"]:
         print_json(json_rows(rows))
         return

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from quorate.base.ids import Address, ReplicaKey, uuid_to_text
 from quorate.cli.tools.cluster_probe import bootstrap_words, probe
+from quorate.cli.tools.known_replicas import replicas_in, sees_every_topic
 from quorate.client.results import (
     ClusterDescription,
     NodeDescription,
@@ -45,10 +46,18 @@ class RegisteredNode(NamedTuple):
     remedy: str | None
     silent_ms: int
     """How long before the leader's present that was; -1 for unknown."""
+    may_be_ghost: bool = False
+    """It is gone, but may hold replicas of topics that the requester does not see."""
 
     @property
     def last_seen(self) -> str:
         return "never" if self.silent_ms < 0 else f"{self.silent_ms / 1000:.1f} s ago"
+
+
+HIDDEN_TOPICS: Final = (
+    "A silent broker may hold replicas of topics that this user may not describe, so none is called a "
+    "ghost. --bootstrap-controller with ClusterAction on Cluster tells."
+)
 
 
 STATES: Final = {
@@ -117,12 +126,7 @@ def registrations(
     found = sorted(_controllers(cluster, view, first))
     if image is None:
         return found
-    holders = {
-        replica
-        for topic in image.topics.by_id.values()
-        for partition in topic.partitions.values()
-        for replica in partition.replicas
-    }
+    holders = {broker for replicas in replicas_in(image).values() for broker in replicas}
     return [*sorted(_brokers(_nodes_of(image), view, holders)), *found]
 
 
@@ -141,13 +145,15 @@ def _brokers(
 ) -> list[RegisteredNode]:
     """List the brokers. `holders`: those that have replicas; None: ask for them when they matter.
 
-    A broker that has replicas is no ghost: its records may exist nowhere else.
+    A broker that has replicas is no ghost: its records may exist nowhere else. Where topics may be hidden
+    from the requester, none is one.
     """
+    is_complete = True if holders is not None else None
     fetched = {row.key.id: row for row in view.quorum.observers}
     rows = []
     for node_id, node in nodes.items():
         last = fetched.get(node_id)
-        state, remedy = "active", None
+        state, remedy, may_be_ghost = "active", None, False
         if node.is_fenced:
             state = "fenced"
             if not view.is_live(last):
@@ -155,11 +161,17 @@ def _brokers(
                 if holders is None:
                     holders = _holders(view.admin)
                 if node_id not in holders and view.is_gone(last, node.address):
-                    state = "ghost"
-                    remedy = f"quorate cluster unregister {view.words} --id {node_id}"
+                    if is_complete is None:
+                        is_complete = sees_every_topic(view.admin)
+                    if is_complete:
+                        state = "ghost"
+                        remedy = f"quorate cluster unregister {view.words} --id {node_id}"
+                    may_be_ghost = not is_complete
         seen = _seen(view.quorum, last)
         rows.append(
-            RegisteredNode(node_id, "broker", *node.address, state, seen[0], remedy, seen[1])
+            RegisteredNode(
+                node_id, "broker", *node.address, state, seen[0], remedy, seen[1], may_be_ghost
+            )
         )
     return rows
 

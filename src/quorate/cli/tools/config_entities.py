@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from quorate.cli.flat_options import FlatToolError, refuse_with
+from quorate.config_definitions.java_text import split_parts
 
 TOPICS: Final = "topics"
 CLIENTS: Final = "clients"
@@ -186,7 +187,7 @@ def configs_to_add(text: str | None, file: str | None) -> dict[str, str]:
         settings = read_settings(file)
         found |= {key: settings.text(key) or "" for key in settings}
     if text is not None:
-        for entry in re.split("," + _OUTSIDE_BRACKETS, text):
+        for entry in split_parts(re.split("," + _OUTSIDE_BRACKETS, text)):
             pair = re.split(r"\s*=\s*" + _OUTSIDE_BRACKETS, entry)
             if len(pair) != 2:
                 raise FlatToolError(

@@ -91,7 +91,8 @@ def _described(
             return _of_broker(admin, broker, every, quiet=quiet)
     if entities.names:
         names: Sequence[str] = entities.names[:1]
-        if not every and names[0] and not _exists(admin, kind, names[0]):
+        is_named = names[0] or kind in (GROUPS, CLIENT_METRICS)  # these have no default entity
+        if not every and is_named and not _exists(admin, kind, names[0]):
             text = f"The {kind[:-1]} '{names[0]}' doesn't exist and doesn't have dynamic config."
             click.echo(text, err=quiet)
             return []

@@ -13,22 +13,12 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from quorate.cli.options import CONTEXT, ToolCommand, json_option, version_option
+from quorate.cli.options import CONTEXT, FlatCommand, json_option, version_option
 
 _NO_LIMIT: Final = 0x7FFFFFFF
 _DECODERS: Final = "org.apache.kafka.tools.api."
 _DECODER_NAMES: Final = ("StringDecoder", "IntegerDecoder", "LongDecoder", "DefaultDecoder")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-class _SingleDashCommand(ToolCommand):
-    """Accepts `-files` for `--files`, as the parser of Kafka's tool does."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        names = {param.opts[0][1:] for param in self.get_params(ctx)}
-        return super().parse_args(
-            ctx, [f"-{arg}" if arg.partition("=")[0] in names else arg for arg in args]
-        )
 
 
 def _decoder_option(part: str) -> Callable[[_Command], _Command]:
@@ -42,7 +32,7 @@ def _decoder_option(part: str) -> Callable[[_Command], _Command]:
 
 
 @click.command(
-    cls=_SingleDashCommand,
+    cls=FlatCommand,
     context_settings=CONTEXT,
     epilog="""\b
 Examples:
@@ -122,6 +112,7 @@ def dump_log(files: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     from quorate.cli.tools.dump_batches import BatchOptions, Output
     from quorate.cli.tools.dump_files import Dump, DumpLogOptions
     from quorate.cli.tools.dump_index import IndexChecks
+    from quorate.config_definitions.java_text import split_parts
     from quorate.formats.dump import DumpOptions
     from quorate.formats.dump_contents import LogKind, TextDecoder
 
@@ -146,12 +137,5 @@ def dump_log(files: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     )
     # JSON is UTF-8 wherever it is written.
     encoding = "utf-8" if as_json else codecs.lookup(sys.stdout.encoding).name
-    Dump(options, Output(sys.stdout.buffer, encoding)).run(_names(files[0]))
-
-
-def _names(text: str) -> list[str]:
-    """Split like Java's `split`, which drops empty strings at the end."""
-    names = text.split(",")
-    while text and names and not names[-1]:
-        names.pop()
-    return names
+    names = split_parts(files[0].split(","))
+    Dump(options, Output(sys.stdout.buffer, encoding)).run(names)

@@ -47,7 +47,7 @@ Examples:
     "controllers",
     metavar="HOST:PORT,...",
     help="Controllers of a running quorum: the snapshot and the committed log of their leader. "
-    "The interactive shell reads on before each command.",
+    "The interactive shell reads on before each command that shows something.",
 )
 @click.option(
     "--config",
@@ -97,6 +97,9 @@ def metadata_shell(
         until_of,
     )
 
+    # No command has options: those of the tool may stand behind it, too.
+    as_json, redact = as_json or "--json" in command, redact or "--redact" in command
+    command = tuple(word for word in command if word not in ("--json", "--redact"))
     until = until_of(at_offset, at_time)
     is_live = live["controllers"] is not None or live["config"] is not None
     if (snapshot is not None) + (directory is not None) + is_live != 1:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quorate.base.errors import QuorateError
-from quorate.shell.commands import ShellState, complete, run
+from quorate.shell.commands import ShellState, complete, reads_tree, run
 from quorate.shell.globs import absolute, matches
 from quorate.shell.image_tree import MetadataView, root
 from quorate.shell.loading import NO_END, Until, load_directory, load_snapshot
@@ -32,7 +32,8 @@ def explore_files(
     as_json: bool,
 ) -> None:
     """Run a command, or those that the user types, on a snapshot or else on a directory."""
-    view = load_snapshot(snapshot) if snapshot is not None else load_directory(directory, until)
+    whole = None if snapshot is None else load_snapshot(snapshot)
+    view = whole or load_directory(directory, until, _note)
     state = ShellState(root(view), _redaction(redact))
     _serve(state, command, lambda: None, as_json=as_json)
 
@@ -60,6 +61,10 @@ def print_differences(
         click.echo(json.dumps([one._asdict() for one in found]))
     else:
         _print(_text_lines(found))
+
+
+def _note(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def _redaction(redact: bool) -> Redaction:
@@ -112,17 +117,22 @@ def _point(text: str) -> Until:
 def _diff(directory: str, arguments: list[str], redaction: Redaction) -> Iterator[NodeDifference]:
     if len(arguments) not in (2, 3):
         raise click.UsageError("diff takes two offsets or times and a path: diff FROM TO [PATH]")
-    before, after = (load_directory(directory, _point(text)) for text in arguments[:2])
+    before, after = (load_directory(directory, _point(text), _note) for text in arguments[:2])
     path = arguments[2] if len(arguments) == 3 else "/image"
-    old, new = (_node(view, path) for view in (before, after))
-    if old is None and new is None:
+    old, new = (_nodes(view, path) for view in (before, after))
+    paths = sorted(old.keys() | new.keys())
+    if not paths:
         raise QuorateError(f"diff: {path}: no such file or directory at either point.")
-    return differences(old, new, path, redaction)
+    return (
+        each
+        for found in paths
+        for each in differences(old.get(found), new.get(found), found, redaction)
+    )
 
 
-def _node(view: MetadataView, path: str) -> Node | None:
-    found = list(matches(root(view), absolute(path, "/")))
-    return found[0].node if found else None
+def _nodes(view: MetadataView, path: str) -> dict[str, Node]:
+    """What the glob matches, by absolute path."""
+    return {each.absolute_path: each.node for each in matches(root(view), absolute(path, "/"))}
 
 
 def _text_lines(found: Iterable[NodeDifference]) -> Iterator[str]:
@@ -149,7 +159,8 @@ def _interact(state: ShellState, refresh: Callable[[], None]) -> None:
         except ValueError as error:
             click.echo(f"{line}: {error}")
             continue
-        refresh()
+        if words and reads_tree(words[0]):
+            refresh()
         _print(run(state, words, interactive=True))
         sys.stdout.flush()  # who drives the shell by pipes waits for the answer
         if state.ended:

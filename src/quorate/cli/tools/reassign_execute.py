@@ -11,6 +11,7 @@ import click
 
 from quorate.cli.flat_options import FlatToolError
 from quorate.cli.tools.cluster_image import registered_brokers
+from quorate.cli.tools.known_replicas import topic_replicas
 from quorate.cli.tools.reassign_files import (
     ReassignmentPlan,
     check_plan,
@@ -165,18 +166,6 @@ def replicas_of(
     if missing:
         raise FlatToolError(f"Unable to find partition: {', '.join(map(str, missing))}")
     return {partition: found[partition] for partition in wanted}
-
-
-def topic_replicas(admin: Admin, topics: Iterable[str]) -> dict[PartitionName, tuple[int, ...]]:
-    """The replicas of all partitions of topics. Raises FlatToolError for an unknown topic."""
-    replicas = {}
-    for name, topic in admin.describe_topics(topics).items():
-        if isinstance(topic, RequestFailedError):
-            unknown = topic.code.name == "UNKNOWN_TOPIC_OR_PARTITION"
-            raise FlatToolError(f"Topic {name} not found." if unknown else topic.reason)
-        for partition in topic.partitions:
-            replicas[PartitionName(name, partition.index)] = partition.replicas
-    return replicas
 
 
 def directories_of(admin: Admin, replicas: Replicas) -> dict[TopicPartitionReplica, str]:

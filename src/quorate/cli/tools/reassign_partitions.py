@@ -82,12 +82,14 @@ quorate reassign-partitions --bootstrap-controller localhost:9093 --list --json"
     type=INT32,
     multiple=True,
     metavar="ID",
-    help="In place of a file: move every replica off this broker. May be repeated.",
+    help="In place of a file: move every replica off this broker; with --bootstrap-server, those of the "
+    "topics that the user may describe. May be repeated.",
 )
 @click.option(
     "--broker-list",
     metavar="ID,...",
-    help="The brokers that shall have the replicas; with --from-broker by default all others.",
+    help="The brokers that shall have the replicas; with --from-broker by default all others. With "
+    "--bootstrap-controller the user needs ClusterAction on Cluster, or --disable-rack-aware with this list.",
 )
 @click.option("--wait", is_flag=True, help="Show the progress until the reassignment is complete.")
 @click.option("--disable-rack-aware", is_flag=True, help="Ignore the racks of the brokers.")

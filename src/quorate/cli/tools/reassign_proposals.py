@@ -5,22 +5,30 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import click
 
 from quorate.cli.flat_options import FlatToolError, JsonFileError, json_int
-from quorate.cli.tools.cluster_image import registered_brokers
-from quorate.cli.tools.reassign_execute import topic_replicas
+from quorate.cli.tools.cluster_image import ImageUnreadableError, read_image
+from quorate.cli.tools.known_replicas import replicas_in, sees_every_topic, topic_replicas
 from quorate.cli.tools.reassign_files import duplicates, read_topics
 from quorate.cli.topic_filter import matching
 from quorate.client.admin.reassignments import PartitionName
 from quorate.client.connection import UnsupportedVersionError
+from quorate.config_definitions.java_text import split_parts
 from quorate.controller.placement import UsableBroker, by_rack, place
 from quorate.controller.result import ApiError
 
 if TYPE_CHECKING:
     from quorate.client import Admin
+    from quorate.metadata.image import Image
 
 Replicas = Mapping[PartitionName, Sequence[int]]
+_ONLY_VISIBLE: Final = (
+    "Warning: only the topics that this user may describe are moved. Replicas of others may stay on the "
+    "broker. With --bootstrap-controller and ClusterAction on Cluster all topics are moved."
+)
 
 
 def propose(admin: Admin, options: Mapping[str, Any]) -> tuple[Replicas, Replicas]:
@@ -28,32 +36,53 @@ def propose(admin: Admin, options: Mapping[str, Any]) -> tuple[Replicas, Replica
 
     Raises FlatToolError where the brokers are too few or unknown.
     """
+    image: Image | ImageUnreadableError | None = None
+    if admin.config.controllers:
+        try:
+            image = read_image(admin)
+        except ImageUnreadableError as error:
+            image = error
+    brokers = _usable(admin, _listed(options), options, image)
     leaving = options["from_broker"]
     if leaving:
-        every = topic_replicas(admin, (topic.name for topic in admin.list_topics()))
-        brokers = _usable(admin, _listed(options), options)
-        _check_known(admin, leaving, {broker for ids in every.values() for broker in ids})
+        every = _every_replica(admin, image)
+        _check_known(admin, leaving, {broker for ids in every.values() for broker in ids}, image)
         proposed = empty_brokers(every, set(leaving), brokers)
         return {partition: every[partition] for partition in proposed}, proposed
-    brokers = _usable(admin, _listed(options), options)
     replicas = topic_replicas(admin, _topics(admin, options))
     return replicas, place_topics(replicas, brokers)
 
 
-def _check_known(admin: Admin, wanted: Sequence[int], holders: Collection[int]) -> None:
+def _every_replica(admin: Admin, image: Image | ImageUnreadableError | None) -> Replicas:
+    """The replicas of all topics; says on stderr where some topics may be hidden."""
+    if image is not None and not isinstance(image, ImageUnreadableError):
+        return replicas_in(image)
+    if not sees_every_topic(admin):
+        why = "" if image is None else f" ({image})"
+        click.echo(f"{_ONLY_VISIBLE}{why}", err=True)
+    return topic_replicas(admin, (topic.name for topic in admin.list_topics()))
+
+
+def _check_known(
+    admin: Admin,
+    wanted: Sequence[int],
+    holders: Collection[int],
+    image: Image | ImageUnreadableError | None,
+) -> None:
     """Raise FlatToolError for a broker that holds no replica and is not registered."""
     unknown = [broker for broker in wanted if broker not in holders]
-    if not unknown:
+    if not unknown or isinstance(image, ImageUnreadableError):
         return
-    if admin.config.controllers:
-        known = registered_brokers(admin)
+    known: Collection[int]
+    if image is not None:
+        known = image.cluster.brokers
     else:
         try:
-            known = frozenset(admin.describe_cluster(include_fenced_brokers=True).nodes)
+            known = admin.describe_cluster(include_fenced_brokers=True).nodes
         except UnsupportedVersionError:  # Kafka before 4.0 lists those that are alive
-            known = frozenset(admin.describe_cluster().nodes)
+            known = admin.describe_cluster().nodes
     for broker in sorted(unknown):
-        if known is not None and broker not in known:
+        if broker not in known:
             raise FlatToolError(f"Unknown broker id {broker}")
 
 
@@ -73,7 +102,7 @@ def _topics(admin: Admin, options: Mapping[str, Any]) -> list[str]:
 def broker_ids(text: str) -> list[int]:
     """The ids of --broker-list. Raises FlatToolError."""
     found = []
-    for entry in text.split(","):
+    for entry in split_parts(text.split(",")):
         try:
             found.append(json_int(int(entry), "--broker-list"))
         except (ValueError, JsonFileError):
@@ -88,25 +117,28 @@ def broker_ids(text: str) -> list[int]:
 
 
 def _usable(
-    admin: Admin, listed: Sequence[int] | None, options: Mapping[str, Any]
+    admin: Admin,
+    listed: Sequence[int] | None,
+    options: Mapping[str, Any],
+    image: Image | ImageUnreadableError | None,
 ) -> list[UsableBroker]:
     """The brokers of the list (None: all) that are alive.
 
-    Raises FlatToolError if only some have a rack. Controllers do not list brokers: then the list
-    counts, without racks.
+    `image`: what controllers know; None over brokers. Raises FlatToolError if only some have a rack.
+    Where the controllers' log cannot be read, the list counts, without racks.
     """
     with_racks = not options["disable_rack_aware"]
-    if admin.config.controllers:
+    if isinstance(image, ImageUnreadableError):
         if with_racks or listed is None:
             raise FlatToolError(
-                "Controllers do not report brokers and their racks: use --bootstrap-server, or add "
-                "--broker-list and --disable-rack-aware"
+                f"The brokers and their racks cannot be read through controllers: {image}. Use "
+                "--bootstrap-server, or add --broker-list and --disable-rack-aware"
             )
         return [UsableBroker(broker, None, False) for broker in listed]
-    nodes = admin.describe_cluster().nodes
+    racks = _racks(admin, image)
     found = [
-        UsableBroker(broker, node.rack if with_racks else None, False)
-        for broker, node in sorted(nodes.items())
+        UsableBroker(broker, rack if with_racks else None, False)
+        for broker, rack in sorted(racks.items())
         if listed is None or broker in listed
     ]
     if with_racks and len({broker.rack is None for broker in found}) > 1:
@@ -115,6 +147,17 @@ def _usable(
             "replica assignment without rack information."
         )
     return found
+
+
+def _racks(admin: Admin, image: Image | None) -> dict[int, str | None]:
+    """The racks of the brokers that are alive."""
+    if image is None:
+        return {broker: node.rack for broker, node in admin.describe_cluster().nodes.items()}
+    return {
+        broker_id: broker.rack
+        for broker_id, broker in image.cluster.brokers.items()
+        if not broker.fenced
+    }
 
 
 def place_topics(

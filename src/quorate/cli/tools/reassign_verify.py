@@ -10,6 +10,7 @@ import click
 from quorate.cli.columns import fold
 from quorate.cli.flat_options import FlatToolError
 from quorate.cli.tools.cluster_image import ImageUnreadableError, read_image
+from quorate.cli.tools.known_replicas import ReplicasByIndex, replicas_by_topic
 from quorate.cli.tools.reassign_execute import directory_step, move_directories, replica_text
 from quorate.cli.tools.reassign_files import ReassignmentPlan
 from quorate.cli.tools.reassign_throttles import (
@@ -27,7 +28,6 @@ from quorate.cli.tools.steps import Steps
 from quorate.client.admin.configs import AlterConfigOp, OpType, Resource, ResourceType
 from quorate.client.admin.log_dirs import TopicPartitionReplica
 from quorate.client.admin.reassignments import PartitionName, Reassignment
-from quorate.client.admin.topics import TopicDescription
 from quorate.client.connection import ClientError, UnsupportedVersionError
 from quorate.client.results import RequestFailedError
 
@@ -110,7 +110,9 @@ def partition_states(
     """The state of each partition of the plan, and whether any reassignment is in progress."""
     current = admin.list_partition_reassignments()
     settled = sorted({part.topic for part, _ in plan.targets if part not in current})
-    replicas = {topic: _replicas(found) for topic, found in admin.describe_topics(settled).items()}
+    replicas = {
+        topic: _replicas(found) for topic, found in replicas_by_topic(admin, settled).items()
+    }
     states = {}
     for partition, target in plan.targets:
         move = current.get(partition)
@@ -122,13 +124,13 @@ def partition_states(
     return states, bool(current)
 
 
-def _replicas(topic: TopicDescription | RequestFailedError) -> dict[int, tuple[int, ...]]:
+def _replicas(topic: ReplicasByIndex | RequestFailedError) -> ReplicasByIndex:
     """The replicas of each partition by its index; none of a topic that does not exist."""
     if isinstance(topic, RequestFailedError):
         if topic.code.name == "UNKNOWN_TOPIC_OR_PARTITION":
             return {}
         raise topic
-    return {each.index: each.replicas for each in topic.partitions}
+    return topic
 
 
 def partition_lines(states: Mapping[PartitionName, PartitionState]) -> list[str]:

@@ -23,6 +23,7 @@ from quorate.cli.flat_options import (
 from quorate.cli.options import INT32
 from quorate.cli.partly_done import parts_reported
 from quorate.cli.topic_filter import matching, topic_pattern, topic_starts
+from quorate.config_definitions.java_text import split_parts
 
 if TYPE_CHECKING:
     from quorate.client import Admin, RequestFailedError
@@ -348,9 +349,7 @@ def parse_configs(entries: Sequence[str]) -> dict[str, str | None]:
     """`NAME=VALUE` entries. Raises TopicToolError."""
     found: dict[str, str | None] = {}
     for entry in entries:
-        parts = [part.strip() for part in entry.split("=")]
-        while parts and not parts[-1]:
-            parts.pop()  # as Java's split
+        parts = split_parts([part.strip() for part in entry.split("=")])
         if len(parts) != 2:
             raise TopicToolError(
                 "requirement failed: Invalid topic config: all configs to be added must be in the "
@@ -363,9 +362,9 @@ def parse_configs(entries: Sequence[str]) -> dict[str, str | None]:
 def parse_assignment(text: str) -> list[list[int]]:
     """The brokers of each partition, of `1:2,2:3`. Raises TopicToolError."""
     found: list[list[int]] = []
-    for index, entry in enumerate(text.split(",") if text else ()):
+    for index, entry in enumerate(split_parts(text.split(",")) if text else ()):
         try:
-            brokers = [json_int(int(each), entry) for each in entry.split(":")]
+            brokers = [json_int(int(each), entry) for each in split_parts(entry.split(":"))]
         except (ValueError, JsonFileError):
             raise TopicToolError(
                 f"--replica-assignment: '{entry}' of partition {index} must be broker ids, 1:2:3"

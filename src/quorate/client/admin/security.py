@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from quorate.base.errors import ErrorCode
 from quorate.client.admin.parts import SMALL_BYTES, in_parts, merged, parts_of, text_bytes
 from quorate.client.admin.routing import Calls, item_failure
 from quorate.client.results import RequestFailedError, check, failure_of
@@ -60,6 +61,9 @@ class ScramUpsertion(NamedTuple):
     salt: bytes | None = None
     """None: a random one."""
 
+    def __repr__(self) -> str:
+        return _without_secret(self, "password")
+
 
 class Principal(NamedTuple):
     """`User:alice`."""
@@ -82,6 +86,16 @@ class DelegationTokenInfo(NamedTuple):
     expires_ms: int
     max_ms: int
     hmac: bytes
+
+    def __repr__(self) -> str:
+        return _without_secret(self, "hmac")
+
+
+def _without_secret(value: ScramUpsertion | DelegationTokenInfo, secret: str) -> str:
+    """The text of a tuple with stars for its secret, as of Kafka's `DelegationToken`."""
+    fields = value._asdict() | {secret: None}
+    shown = (f"{k}={'[*******]' if k == secret else repr(v)}" for k, v in fields.items())
+    return f"{type(value).__name__}({', '.join(shown)})"
 
 
 class SecurityCalls(Calls):
@@ -114,7 +128,11 @@ class SecurityCalls(Calls):
     async def alter_user_scram_credentials(
         self, changes: Iterable[ScramDeletion | ScramUpsertion]
     ) -> Mapping[str, RequestFailedError | None]:
-        """Set and remove credentials; the error of each user. Returns when they are committed."""
+        """Set and remove credentials; the error of each user. Returns when they are committed.
+
+        Nothing is sent for a user with an empty name or password: UNACCEPTABLE_CREDENTIAL, as of
+        `KafkaAdminClient.alterUserScramCredentials`.
+        """
         from quorate.wire.messages.security import (
             AlterUserScramCredentialsRequest,
             AlterUserScramCredentialsResponse,
@@ -124,6 +142,14 @@ class SecurityCalls(Calls):
         of_user: dict[str, list[ScramDeletion | ScramUpsertion]] = {}
         for change in changes:
             of_user.setdefault(change.user, []).append(change)
+        refused: dict[str, RequestFailedError | None] = {
+            user: RequestFailedError(ErrorCode.UNACCEPTABLE_CREDENTIAL, reason)
+            for user, wanted in of_user.items()
+            if (reason := _why_unacceptable(user, wanted)) is not None
+        }
+        acceptable = [user for user in of_user if user not in refused]
+        if refused and not acceptable:
+            return refused
 
         async def send(part: Sequence[str]) -> dict[str, RequestFailedError | None]:
             request = cls()
@@ -141,11 +167,11 @@ class SecurityCalls(Calls):
             }
 
         parts = parts_of(
-            of_user,
+            acceptable,
             lambda user: len(of_user[user]) * (text_bytes(user) + _CREDENTIAL_BYTES),
             lambda user: len(of_user[user]),
         )
-        return merged(await in_parts(self.router, parts, send))
+        return {**refused, **merged(await in_parts(self.router, parts, send))}
 
     async def create_delegation_token(
         self,
@@ -269,6 +295,14 @@ class SecurityCalls(Calls):
         found = await in_parts(self.router, parts, ask)
         # A token whose renewers are asked for in two requests comes twice.
         return tuple({each.token_id: each for part in found for each in part}.values())
+
+
+def _why_unacceptable(user: str, wanted: Iterable[ScramDeletion | ScramUpsertion]) -> str | None:
+    if not user:
+        return "Username must not be empty"
+    if any(isinstance(each, ScramUpsertion) and not each.password for each in wanted):
+        return "Password must not be empty"
+    return None
 
 
 def _upsertion(
