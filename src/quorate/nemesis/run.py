@@ -236,10 +236,15 @@ class _Run:
         return []
 
     async def _wait_for_write(self) -> list[Violation]:
-        """A client's write must be acknowledged without any further help."""
+        """A client's write must be acknowledged without any further help.
+
+        No process starts any more: once none runs, no write can be acknowledged.
+        """
         start_us = self.history.now_us()
 
         async def is_written() -> bool:
+            if not any(node.running for node in self.quorum):
+                raise QuorateError("no write can be acknowledged: no node runs")
             recent = takewhile(lambda op: op.invoked_us >= start_us, reversed(self.history.ops))
             return any(op.kind != "get" and op.outcome == "ok" for op in recent)
 
