@@ -151,7 +151,7 @@ def test_a_lone_founder_that_lost_its_disk_learns_of_its_cluster_from_a_contact(
             with pytest.raises(QuorateError, match=f"Member 1 {said}, according to contact"):
                 await found_alone_anew(tmp_path, places, contacts)
         for member in others:
-            await member.stop()
+            await member.stop(0)
 
     run(scenario)
 
@@ -332,8 +332,8 @@ def test_a_member_of_another_cluster_is_ignored(tmp_path):
         create(tmp_path / "1", 1, "lonely", {1: own, 2: other})
         async with await Member.start(tmp_path / "9", Journal(), other) as member:
             await until(lambda: member.leads)
-            async with await Member.start(tmp_path / "1", Journal(), own):
-                pass
+            founder = await Member.start(tmp_path / "1", Journal(), own)
+            await founder.stop(0)  # no majority takes the hand-over
 
     run(scenario)
 
@@ -351,8 +351,8 @@ def test_missing_or_invalid_answers_do_not_block_a_founder(tmp_path, monkeypatch
             others = [s.getsockname()[1] for s in (silent, babbler.sockets[0])]
             founders = {1: own} | {i: f"127.0.0.1:{port}" for i, port in enumerate(others, 2)}
             create(tmp_path / "1", 1, "lonely", founders)
-            async with await Member.start(tmp_path / "1", Journal(), own):
-                pass
+            founder = await Member.start(tmp_path / "1", Journal(), own)
+            await founder.stop(0)
         babbler.close()
 
     run(scenario)
@@ -370,9 +370,10 @@ def test_an_unresolvable_name_does_not_block_the_exit(tmp_path, monkeypatch):
         own = free_address()
         create(tmp_path / "1", 1, "trio", {1: own, 2: "silent.test:7001", 3: free_address()})
         member = await Member.start(tmp_path / "1", Journal(), own, settings=QUICK)
-        await member.stop()
+        await member.stop(0)
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    monkeypatch.setattr(first_start, "_PATIENCE_S", 0.5)
     began = time.monotonic()
     try:
         asyncio.run(scenario())
