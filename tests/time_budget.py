@@ -11,9 +11,11 @@ QUORATE_DAY=20261126 repeats the slice of a day.
 import os
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+
+Case = TypeVar("Case")
 
 QUICK = bool(os.environ.get("QUORATE_QUICK"))
 LONG = bool(os.environ.get("QUORATE_LONG"))
@@ -43,6 +45,11 @@ def one_day_in(step: int, turn: int) -> pytest.MarkDecorator:
         not LONG and TURN % step != turn % step,
         reason=f"runs on one day in {step}, and in `make test-long`",
     )
+
+
+def todays(step: int, cases: Iterable[Case]) -> list[Case]:
+    """Of cases that one test takes in turn: one of every `step`, which the date chooses, or all."""
+    return [case for number, case in enumerate(cases) if LONG or number % step == TURN % step]
 
 
 def one_in(step: int, cases: Iterable[Any]) -> list[Any]:

@@ -17,6 +17,7 @@ from interop.java import SERVER, JavaNode, libs
 from interop.kafka import Quorum
 from interop.process import QuorateNode, wait_for
 from quorate.formats.files import parse_segment_name, parse_snapshot_name
+from time_budget import one_day_in
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -109,6 +110,7 @@ def end_offset(quorum, node):
     return quorum.view().voters[node.id].end_offset
 
 
+@one_day_in(2, 1)
 def test_what_was_cleaned_is_fetched_as_a_snapshot_and_nothing_is_lost(quorum):
     quorate, java, other = quorum.controllers
     quorum.write(20)

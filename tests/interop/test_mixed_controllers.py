@@ -6,13 +6,14 @@ from interop.checks import assert_java_is_content, assert_nothing_is_lost
 from interop.images import assert_images_agree
 from interop.kafka import Quorum
 from interop.load import AUTHORIZED, ClusterLoad
-from time_budget import share
+from time_budget import one_day_in, share
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 CONFIG = AUTHORIZED | {"metadata.log.max.record.bytes.between.snapshots": 4000}
 
 
+@one_day_in(2, 0)
 def test_they_take_over_from_each_other_under_load(tmp_path):
     with Quorum(tmp_path, {1: "quorate", 2: "java", 3: "java"}, config=CONFIG) as quorum:
         quorum.format()

@@ -15,6 +15,7 @@ import pytest
 from quorate.spark.session import package_zip
 from spark.cluster import Cluster
 from spark.fleet import DYNAMIC, places
+from time_budget import one_day_in
 
 IMPORT = "import quorate.formats.batch_records as m; print(m.__file__)"
 
@@ -54,6 +55,7 @@ def test_the_zip_is_all_that_is_needed(bare, tmp_path):
 
 
 @pytest.mark.slow
+@one_day_in(3, 0)
 def test_executors_without_the_package_get_it(bare, tmp_path):
     """The command, on a cluster whose workers can import nothing of ours."""
     clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}

@@ -18,6 +18,7 @@ from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.warehouse import open_store
 from spark import cluster_jobs as jobs
 from spark.fleet import rows_of
+from time_budget import one_day_in
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.xdist_group("spark-cluster")]
 
@@ -88,6 +89,7 @@ def test_ingest(disturbed, whole, logs, driver):
     assert again.result() is True and disturbed.last_run() == last
 
 
+@one_day_in(2, 0)
 def test_history_and_time_travel(driver, spark, disturbed, whole):
     cluster = rows_of(whole, "clusters")[0]["cluster_id"]
     lost = driver.run_and_lose_a_worker(jobs.answers, disturbed.root, cluster, 4_500, tries=5)
@@ -95,6 +97,7 @@ def test_history_and_time_travel(driver, spark, disturbed, whole):
     assert all(lost.values())
 
 
+@one_day_in(3, 0)
 def test_report(driver, spark, disturbed, whole, tmp_path):
     pages = [
         driver.run_and_lose_a_worker(jobs.page, disturbed.root, str(tmp_path / "one.html")),
@@ -103,6 +106,7 @@ def test_report(driver, spark, disturbed, whole, tmp_path):
     assert pages[0] == pages[1]
 
 
+@one_day_in(2, 1)
 def test_audit(driver, logs):
     """Three replicas each, and the damage is found, by a task or by the one that comes after it."""
     found = driver.run_and_lose_a_worker(jobs.verdicts, str(logs / "all"))
@@ -123,6 +127,7 @@ def test_compact(driver, disturbed, whole):
         assert contents(disturbed, table) == contents(whole, table), table
 
 
+@one_day_in(3, 1)
 def test_stream(driver, logs, whole, tmp_path):
     """The same log in micro-batches; none of it twice, though one of them lost its tasks."""
     home = tmp_path / "warehouse"

@@ -15,11 +15,13 @@ from quorate.spark.audit.job import audit_here
 from quorate.spark.history.job import history, json_rows
 from quorate.spark.tables.ingest import ingest
 from spark.jvm import QUICK_JVM
+from time_budget import one_day_in
 
 pytestmark = pytest.mark.slow
 LOGS = DATA / "d-divergent"
 
 
+@one_day_in(3, 1)
 def test_the_jobs_on_a_session_of_spark_connect(spark, tmp_path: Path):
     done = subprocess.run(
         [sys.executable, Path(__file__).with_name("connect_jobs.py"), LOGS, tmp_path / "remote"],

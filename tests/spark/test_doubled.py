@@ -12,6 +12,7 @@ from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.store import RunPlan
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, places, rows_of, warehouses
+from time_budget import one_day_in
 
 SAME = "a-first/node1"
 
@@ -72,6 +73,7 @@ def test_progress_that_another_job_replaced_is_found_from_the_log(spark, tmp_pat
     assert ingest(spark, places(SAME), home).records == 0
 
 
+@one_day_in(2, 1)
 def test_a_history_of_many_runs_is_not_called_doubled(spark, tmp_path_factory):
     for store, _ in warehouses(spark, tmp_path_factory).values():
         form = "delta" if isinstance(store, DeltaStore) else "parquet"

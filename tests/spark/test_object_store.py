@@ -26,7 +26,7 @@ from quorate.spark.tables.files import TableWriter, file_name, read_batches
 from quorate.spark.tables.store import ConcurrentRunError, RunPlan
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, rows_of
-from time_budget import one_in
+from time_budget import one_day_in, one_in
 
 SAMPLE = DATA / "a-first" / "node1"
 
@@ -199,6 +199,7 @@ def test_the_tables_of_a_warehouse_in_s3(s3):
 
 
 @pytest.mark.slow
+@one_day_in(2, 0)
 def test_a_warehouse_in_s3(spark, s3, tmp_path):
     """From logs there to Delta tables there, read again by Spark though its Hadoop has no S3."""
     from quorate.spark.history.job import history

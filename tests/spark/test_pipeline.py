@@ -22,6 +22,7 @@ from quorate.spark.tables.warehouse import open_store
 from spark.cluster import PATIENCE
 from spark.fleet import DYNAMIC, places, rows_of
 from spark.shared import SESSIONS
+from time_budget import one_day_in
 
 
 @pytest.mark.smoke
@@ -143,6 +144,7 @@ def test_files_are_joined_and_the_rows_stay(pipeline, tmp_path):
 
 
 @pytest.mark.slow
+@one_day_in(2, 0)
 def test_a_job_killed_without_warning_is_started_again(spark, tmp_path):
     """SIGKILL to a whole job as soon as it has written a file that counts for nothing yet."""
     home = tmp_path / "home"

@@ -18,6 +18,7 @@ from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, places, rows_of
 from spark.logs import START_MS, fence, log_directory
 from spark.test_refusals import AT_TWO, LEADER, ONE, SOUND, THREE, TWO, UNKNOWN_TYPE, flipped
+from time_budget import todays
 
 TAIL = ["d-divergent/node4", "a-first/node1"]
 """Ten records of epoch 4, from offset 307 on, that were never committed."""
@@ -87,7 +88,7 @@ def test_bad_input_is_bad_each_time(spark, tmp_path: Path):
     first = ingest(spark, paths, home)
     found = {why for one in first.clusters.values() for why in one.quarantined}
     assert found == set(every)
-    for reason, mine in every.items():
+    for reason, mine in todays(2, every.items()):
         again = ingest(spark, mine, home)
         [one] = again.clusters.values()
         assert again.bad and again.records == 0 and not one.quarantined, reason
@@ -140,7 +141,7 @@ def test_bad_input_of_a_job_that_was_killed_is_bad_for_the_next(spark, tmp_path:
         there.setattr(form, "commit", killed)
         with pytest.raises(KeyboardInterrupt):
             ingest(spark, [path for found in every.values() for path in found], home)
-    for reason, mine in every.items():
+    for reason, mine in todays(2, every.items()):
         summary = ingest(spark, mine, home)
         # the first of them brings the state of every cluster up to its log
         counts_of = [{**one.quarantined, **one.known_before} for one in summary.clusters.values()]

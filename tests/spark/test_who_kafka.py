@@ -9,10 +9,12 @@ from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.warehouse import open_store
 from quorate.spark.who import LogPaths, who
 from quorate.spark.who.logs import Reading
+from time_budget import one_day_in
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 
+@one_day_in(2, 0)
 def test_logs_of_a_running_kafka_show_who_made_changes(spark, tmp_path):
     cluster = AuditedKafka(tmp_path / "kafka")
     try:

@@ -23,6 +23,7 @@ from quorate.sim.run.campaign import Campaign, CampaignError, this_code
 from quorate.spark.files.paths import SourceError
 from spark.campaign.results import SEEDS, pretend, table
 from spark.cluster import PATIENCE
+from time_budget import one_day_in
 
 
 @pytest.mark.slow
@@ -47,6 +48,7 @@ def test_the_rows_are_those_of_a_local_campaign(spark, local, tmp_path):
 
 
 @pytest.mark.slow
+@one_day_in(2, 1)
 def test_a_killed_job_continues(spark, local, tmp_path):
     """SIGKILL to the driver as soon as the first part is there."""
     out = tmp_path / "out"
