@@ -1,8 +1,9 @@
-"""One small Spark session for all tests of a worker; they run on one worker of pytest-xdist."""
+"""One small Spark session for all tests of a worker; they run on two workers of pytest-xdist."""
 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(QUICK_JVM))
 os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(QUICK_JVM))
 
+BESIDE_THE_CLUSTER = re.compile(r"campaign/|test_(resolved|settings|stream_\w+)\.py")
+"""Files whose tests take the session of the worker that has the cluster, which would end long before
+the worker with all others. Each has about half of the time."""
+
+
+def group_of(item: pytest.Item) -> str:
+    """The worker's group of a test of the local session. A file has one group."""
+    path = item.path.relative_to(Path(__file__).parent).as_posix()
+    return "spark-cluster" if BESIDE_THE_CLUSTER.match(path) else "spark"
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -32,7 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) and here in item.path.parents:
             if not item.get_closest_marker("xdist_group"):  # two names would make a third group
-                item.add_marker(pytest.mark.xdist_group("spark"))
+                item.add_marker(pytest.mark.xdist_group(group_of(item)))
             if not item.get_closest_marker("smoke"):
                 item.add_marker(pytest.mark.slow)
 
