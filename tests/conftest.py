@@ -13,6 +13,7 @@ from quorate.base import frozen  # noqa: E402
 
 frozen.held_at_run_time = True  # before any module that has such values is imported
 
+import gc  # noqa: E402
 import signal  # noqa: E402
 from collections.abc import Iterator  # noqa: E402
 
@@ -94,6 +95,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left = {item for item in items if item.get_closest_marker("interpreted")}
     config.hook.pytest_deselected(items=list(left))
     items[:] = [item for item in items if item not in left]
+
+
+def pytest_collection_finish() -> None:
+    """Leave the collected tests out of every full garbage collection: they live as long as the process."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
