@@ -90,9 +90,11 @@ def java_describes(quorum, folder, url, name):
         f"sasl.login.callback.handler.class={PACKAGE}.OAuthBearerLoginCallbackHandler\n"
         f"sasl.oauthbearer.token.endpoint.url={url}\n"
     )
-    words = ("--bootstrap-controller", quorum.bootstrap, "--command-config", str(file))
+    words = (
+        *("--bootstrap-controller", quorum.bootstrap, "--command-config", str(file)),
+        *("describe", "--status"),
+    )
     allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}"
-    words = (*words, "describe", "--status")
     return run_tool(java_command(METADATA_QUORUM, *words, jvm=(*QUICK_JVM, allowed)))
 
 

@@ -126,7 +126,7 @@ class AuthorizerLog:
             self._changed.notify_all()
 
     def _admitted(self, entries: list[LoggedDecision]) -> list[LoggedDecision]:
-        """As many as may wait for the thread, denials before others."""
+        """Return as many as may wait for the thread, denials before others."""
         waiting, characters = self._waiting, self._waiting_characters
         is_small = characters + _characters(entries) <= _MOST_CHARACTERS
         if is_small and waiting + len(entries) <= _MAX_WAITING:

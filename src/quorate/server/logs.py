@@ -95,7 +95,7 @@ class RateLimitedLog:
 
 
 def _sources(left_out: Mapping[str, int]) -> str:
-    """`: 40 from 10.0.0.7, 2 from others`, the most first; empty where no source is known."""
+    """Return `: 40 from 10.0.0.7, 2 from others`, the most first; empty where no source is known."""
     known = sorted(
         (source for source in left_out if source), key=left_out.__getitem__, reverse=True
     )
