@@ -129,38 +129,45 @@ def handshakes(quick: bool) -> Report:
 
 
 def failing_logins(quick: bool) -> Report:
-    """Commits while a process of one core sends logins with a wrong password to the leader.
+    """Commits while a process sends logins with a wrong password to the leader, as fast as it can.
 
-    Beside it, by turns: the same while a process uses a core for nothing.
+    Beside it, by turns: the same on a quiet machine. The clients of the flood take processor time from the
+    node, which is a part of the ratio: the report says how much.
     """
     report = Report()
     seconds, turns = (3.0, 1) if quick else (8.0, 3)
-    quiet, flooded, rates = [], [], []
+    quiet, flooded, rates, cores = [], [], [], []
     with (
         tempfile.TemporaryDirectory(prefix="quorate-bench-") as folder,
         SecureControllers(Path(folder, "q"), protocol="SASL_PLAINTEXT") as system,
     ):
         leader, epoch = system.leader_and_epoch()
         for _ in range(turns):
-            for port, found in ((0, quiet), (leader.port, flooded)):
-                other = subprocess.Popen(
-                    [sys.executable, "-m", "bench.failing_logins", str(port), str(seconds + 3)],
-                    cwd=ROOT,
-                    stdout=subprocess.PIPE,
-                )
-                found.append(run(measure(system.connect, 1, seconds)).percentile_ms(0.99))
-                rates.append(float(other.communicate()[0]))
-                assert other.returncode == 0
+            quiet.append(_p99(system, seconds))
+            flood = subprocess.Popen(
+                [sys.executable, "-m", "bench.failing_logins", str(leader.port), str(seconds + 3)],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+            )
+            flooded.append(_p99(system, seconds))
+            rate, used = map(float, flood.communicate()[0].split())
+            assert flood.returncode == 0
+            rates.append(rate)
+            cores.append(used)
         elections = system.leader_and_epoch()[1] - epoch
-    report.add("failing logins", OURS, max(rates), "1/s")
-    report.add("commit p99, 1 outstanding, a core burnt", OURS, statistics.median(quiet), "ms")
+    report.add("failing logins", OURS, statistics.median(rates), "1/s")
+    report.add("use of processors by their clients", OURS, statistics.median(cores), "cores")
+    report.add("commit p99, 1 outstanding, without them", OURS, statistics.median(quiet), "ms")
     report.add("commit p99, 1 outstanding, failing logins", OURS, statistics.median(flooded), "ms")
     ratio = statistics.median(b / a for a, b in zip(quiet, flooded, strict=True))
-    report.goals.append(
-        Goal("commit p99 under failing logins over that with a core burnt", ratio, 2.0)
-    )
+    report.goals.append(Goal("commit p99 under failing logins over that without", ratio, 2.0))
     report.goals.append(Goal("elections under failing logins", elections, 0))
     return report
+
+
+def _p99(system: SecureControllers, seconds: float) -> float:
+    """The 99th percentile of a lone commit, in ms, after a second of warm-up."""
+    return run(measure(system.connect, 1, seconds)).percentile_ms(0.99)
 
 
 def reconnects(quick: bool) -> Report:

@@ -82,7 +82,7 @@ class Harness:
         return self.raw(frame)
 
     def raw(self, frame):
-        step = self.server.take(frame)
+        step = self.server.take(frame, self.now)
         if isinstance(step, SaslAnswer):
             return step
         outcome: bytes | SaslError
@@ -234,16 +234,29 @@ def test_the_session_has_a_lifetime_and_is_renewed():
     assert harness.server.expires_at_ms == 61_000
     harness.now = 50_000
     frame = encode_request(SaslHandshakeRequest(mechanism="PLAIN"), 1, 7, None)[4:]
-    assert harness.server.begins_again(frame)
+    assert harness.server.begins_again(frame, harness.now)
     assert harness.log_in(plain()).is_authenticated
     assert harness.server.expires_at_ms == 110_000
+
+
+def test_a_session_is_renewed_once_a_second_at_most():
+    harness = Harness(max_reauth_ms=60_000)
+    harness.log_in(plain())
+    frame = encode_request(SaslHandshakeRequest(mechanism="PLAIN"), 1, 7, None)[4:]
+    assert harness.server.begins_again(frame, harness.now)  # the first one at any time
+    harness.log_in(plain())
+    for later, begins in ((0, False), (999, False), (1_000, True)):
+        assert harness.server.begins_again(frame, 1_000 + later) is begins
+    harness.now = 2_000
+    harness.log_in(plain())
+    assert not harness.server.begins_again(frame, 2_999)
 
 
 def test_a_session_without_a_limit_does_not_begin_again():
     harness = Harness()
     harness.log_in(plain())
     frame = encode_request(SaslHandshakeRequest(mechanism="PLAIN"), 1, 7, None)[4:]
-    assert not harness.server.begins_again(frame)
+    assert not harness.server.begins_again(frame, harness.now)
 
 
 def test_a_renewal_keeps_the_principal():

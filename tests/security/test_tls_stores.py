@@ -87,6 +87,27 @@ def test_a_store_is_recognized_by_its_content(tmp_path, make):
     assert "guess!" not in str(caught.value)
 
 
+@pytest.mark.parametrize("make", [jks, p12])
+def test_the_password_of_a_key_must_be_right(tmp_path, make):
+    """Java: UnrecoverableKeyException, also where the password of the store is right."""
+    path = tmp_path / "store"
+    path.write_bytes(make("secret"))
+    values = {"ssl.keystore.location": str(path), "ssl.keystore.password": "secret"}
+    read_key({**values, "ssl.key.password": "secret"})
+    with pytest.raises(StoreError, match=r"ssl\.key\.password is not the password") as caught:
+        read_key({**values, "ssl.key.password": "guess!"})
+    assert "guess!" not in str(caught.value)
+    assert caught.value.key == "ssl.keystore.location"
+    with pytest.raises(StoreError, match="password is wrong"):
+        read_key(
+            {
+                "ssl.keystore.location": str(path),
+                "ssl.keystore.password": "guess!",
+                "ssl.key.password": "secret",
+            }
+        )
+
+
 def chained(*trusted):
     """A store of a key with its chain, and of entries of certificates: as keytool writes it."""
     assert isinstance(KEY, EllipticCurvePrivateKey)
@@ -207,6 +228,23 @@ UNUSABLE = {
     "a certificate of an unknown version": lambda: (PKCS8, other(OWN, VERSION)),
     "a short key": short,
 }
+
+
+def test_a_damaged_trust_store_is_a_refusal_that_names_key_and_file(tmp_path):
+    """Every third byte of a certificate in turn."""
+    path = tmp_path / "trust.pem"
+    refusals = set()
+    for at in range(0, len(OWN), 3):
+        damaged = bytearray(OWN)
+        damaged[at] ^= 0x20
+        path.write_text(pem("CERTIFICATE", bytes(damaged)))
+        try:
+            client_context({"ssl.truststore.location": str(path)})
+        except StoreError as refusal:
+            key, _, reason = str(refusal).partition(": ")
+            assert key == f"ssl.truststore.location ({path})"
+            refusals.add(reason)
+    assert any("OpenSSL refuses" in one for one in refusals), refusals
 
 
 @pytest.mark.parametrize("name", UNUSABLE)

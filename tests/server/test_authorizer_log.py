@@ -100,34 +100,49 @@ def test_a_slow_disk_costs_what_is_allowed_and_no_denial(tmp_path, monkeypatch, 
     assert log.missing == 100
     hold.set()
     log.close()
-    assert "100 decisions are missing in the authorizer's log" in caplog.text
+    assert "100 decisions are missing in the authorizer's log, 0 of them denials" in caplog.text
     text = (tmp_path / TEXT_FILE).read_text()
     assert text.count("is Denied") == 301
     assert text.count("is Allowed") == 200
 
 
-def test_too_many_denials_wait_for_the_disk(tmp_path, monkeypatch, slow_disk):
+@pytest.mark.parametrize(
+    ("bound", "most", "kept"), [("_MOST_DENIED", 4, 4), ("_MOST_CHARACTERS", 60, 4)]
+)
+def test_a_flood_of_denials_does_not_wait_for_the_disk(
+    tmp_path, monkeypatch, caplog, slow_disk, bound, most, kept
+):
+    """The event loop calls `write_new`: what does not fit is counted, while the disk is stuck, too."""
     monkeypatch.setattr(authorizer_log_module, "_MAX_WAITING", 2)
-    monkeypatch.setattr(authorizer_log_module, "_MOST_DENIED", 4)
+    monkeypatch.setattr(authorizer_log_module, bound, most)
     hold, held = slow_disk
-    decisions, log = log_of(tmp_path)
-    written = threading.Event()
-
-    def write():
-        for number in range(20):
-            refuse(decisions, f"t{number}")
-            log.write_new(0)
-        written.set()
-
-    writer = threading.Thread(target=write)
-    writer.start()
+    now = [100.0]
+    decisions = DecisionLog(with_allowed=False)
+    log = AuthorizerLog(AuthorizerLogSettings(tmp_path), decisions, 1, lambda: now[0])
+    refuse(decisions, "t00")
+    log.write_new(0)
     assert held.wait(10)
-    assert not written.wait(0.05)
+    for number in range(1, 20):
+        refuse(decisions, f"t{number:02}")
+        if number % 3 == 0 or number == 19:  # several in a turn of the loop
+            log.write_new(0)
+    assert "missing" not in caplog.text
+    assert log.missing == 19 - kept
+    now[0] += 1.0
+    refuse(decisions, "t20")
+    log.write_new(0)
+    lost = 20 - kept
+    assert (
+        f"{lost} decisions are missing in the authorizer's log, {lost} of them denials"
+        in caplog.text
+    )
+    refuse(decisions, "t21")
+    log.write_new(0)
     hold.set()
-    writer.join(10)
     log.close()
-    assert log.missing == 0
-    assert (tmp_path / TEXT_FILE).read_text().count("is Denied") == 20
+    assert log.missing == lost + 1
+    assert "1 decisions are missing in the authorizer's log, 1 of them denials" in caplog.text
+    assert (tmp_path / TEXT_FILE).read_text().count("is Denied") == kept + 1
 
 
 def test_a_full_disk_is_reported_once(tmp_path, monkeypatch, caplog):
@@ -142,6 +157,7 @@ def test_a_full_disk_is_reported_once(tmp_path, monkeypatch, caplog):
     log.close()
     assert log.missing == 3
     assert caplog.text.count("cannot be written: [Errno 28] No space left on device") == 1
+    assert "decisions are missing in the authorizer's log" in caplog.text
 
 
 def test_a_folder_that_cannot_be_used_is_named(tmp_path):

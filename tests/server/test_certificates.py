@@ -102,6 +102,23 @@ def test_a_broken_new_file_keeps_the_old_one_and_is_reported_until_it_is_repaire
     assert {state.refused_changes for state in security.certificates().values()} == {1}
 
 
+def test_a_dynamic_config_of_security_without_effect_is_named_once(config, tmp_path, caplog):
+    """Kafka takes and shows them, too, and its controllers do not read them."""
+    security, loop = NodeSecurity(config), Loop()
+    own, other = "listener.name.controller.", "listener.name.external."
+    useless = (
+        *("scram-sha-512.sasl.jaas.config", "sasl.enabled.mechanisms", "ssl.client.auth"),
+        "connections.max.reauth.ms",
+    )
+    dynamic = {f"{prefix}{key}": "secret" for prefix in (own, other) for key in useless}
+    dynamic |= {f"{own}ssl.keystore.location": str(tmp_path / "node.pem"), "sasl.jaas.config": "x"}
+    security.watch(as_any(loop), lambda: dynamic)
+    loop.pass_to_next()
+    warned = [line for line in caplog.messages if "has no effect in a controller" in line]
+    assert sorted(line.split()[3] for line in warned) == sorted(f"{own}{key}" for key in useless)
+    assert "secret" not in caplog.text
+
+
 def test_the_dynamic_configs_of_the_node_name_other_stores(config, tmp_path, caplog):
     """As in Kafka, only those with the prefix of the listener count, and a broken one keeps the old."""
     security, loop = NodeSecurity(config), Loop()

@@ -149,8 +149,9 @@ def test_a_flood_of_garbage_does_not_flood_the_log(caplog):
         asyncio.run(run())
     *lines, last = caplog.messages
     assert len(lines) == 10 and all("127.0.0.1" in line for line in lines)
-    assert (
-        last == "Closed a connection because of an invalid request (30 more times within a minute)"
+    assert last == (
+        "Closed a connection because of an invalid request (30 more times within a minute: 30 from "
+        "127.0.0.1)"
     )
 
 

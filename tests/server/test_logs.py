@@ -83,6 +83,42 @@ def test_a_repeated_note_is_counted(caplog):
     assert caplog.messages[5:] == ["leader 2 errs"]
 
 
+def test_many_lines_of_one_source_hide_no_other(caplog):
+    loop = FakeLoop()
+    sparing = RateLimitedLog(as_any(loop), 3)
+
+    def refuse(host, times=1):
+        for _ in range(times):
+            sparing.log(logging.WARNING, "Refused", f"Refused {host}", host)
+
+    with caplog.at_level(logging.INFO, "quorate"):
+        refuse("10.0.0.1", 50)
+        refuse("10.0.0.2", 3)
+        refuse("10.0.0.3")
+        hosts = ["10.0.0.1"] * 3 + ["10.0.0.2", "10.0.0.3"]
+        assert caplog.messages == [f"Refused {host}" for host in hosts]
+        loop.pass_a_minute()
+        [last] = caplog.messages[5:]
+        assert last == "Refused (49 more times within a minute: 47 from 10.0.0.1, 2 from 10.0.0.2)"
+        refuse("10.0.0.2")
+        assert caplog.messages[6:] == ["Refused 10.0.0.2"]
+
+
+def test_the_number_of_sources_is_bounded(caplog):
+    loop = FakeLoop()
+    sparing = RateLimitedLog(as_any(loop), 3)
+    with caplog.at_level(logging.INFO, "quorate"):
+        for number in range(100_000):
+            sparing.log(logging.WARNING, "Refused", "x", f"fe80::{number:x}")
+        assert len(caplog.messages) == 100
+        sparing.log(logging.WARNING, "Refused", "x", "fe80::7")
+        loop.pass_a_minute()
+        [last] = caplog.messages[100:]
+        assert last.endswith(
+            "(99901 more times within a minute: 1 from fe80::7, 99900 from others)"
+        )
+
+
 def test_the_number_of_remembered_notes_is_bounded():
     sparing = RateLimitedLog(as_any(FakeLoop()), 1)
     for number in range(100_000):

@@ -72,6 +72,33 @@ def dynamic_stores(configs: Mapping[str, str], listener: str) -> dict[str, str]:
     return {key: value for key, value in found.items() if key in DYNAMIC_STORES}
 
 
+def dynamic_without_effect(
+    configs: Mapping[str, str], file: Mapping[str, str], listener: str
+) -> list[str]:
+    """The security keys of a listener that dynamic configs set and a running node does not read.
+
+    Kafka's controllers do not read them either (`DynamicBrokerConfig.addReconfigurables`). One that the file
+    sets to the same value is in force.
+    """
+    prefix = listener_prefix(listener)
+    return sorted(
+        key
+        for key, value in configs.items()
+        if key.startswith(prefix)
+        and _is_security_key(key[len(prefix) :])
+        and file.get(key) != value
+    )
+
+
+def _is_security_key(name: str) -> bool:
+    """Whether a node reads the key of a listener, also with a mechanism before it, at its start only."""
+    return (
+        (name in TLS_KEYS and name not in DYNAMIC_STORES)
+        or "sasl." in name
+        or name.endswith("connections.max.reauth.ms")
+    )
+
+
 def is_tls_key(key: str) -> bool:
     """Whether a node reads the key, alone or for one listener, whose name is in lower case there."""
     if not key.startswith(_PREFIX):

@@ -1,7 +1,7 @@
 """Parse the JAAS text of `sasl.jaas.config`: `MODULE FLAG KEY="VALUE" ... ;`.
 
-Syntax: `JaasConfig` of Kafka, which has one login module per text. No message has the value of an
-option.
+Syntax: `JaasConfig` of Kafka, which has one login module per text. Of an option that is given twice the
+last value counts. No message has the value of an option.
 """
 
 from __future__ import annotations
@@ -21,6 +21,14 @@ _SLASH: Final = "/"
 _COMMENT_ENDS: Final[Mapping[str, str]] = {"//": "\n", "/*": "*/"}
 _NAMES: Final = ("username", "password", "tokenauth")
 _OCTAL: Final = re.compile("[0-3][0-7]{0,2}|[4-7][0-7]?")
+_WORD: Final = re.compile(r"[A-Za-z_$\xa0-\U0010ffff][A-Za-z0-9._$\xa0-\U0010ffff-]*")
+"""What `StreamTokenizer` reads as a word: it takes digits and a dot at the start for a number."""
+_LAST_BLANK: Final = " "
+"""Java's blanks are this character and all before it."""
+_NO_WORD: Final = (
+    "a text must be in quotes unless it begins with a letter, _ or $ and holds only letters, digits "
+    "and . - _ $"
+)
 _PACKAGE: Final = "org.apache.kafka.common.security."
 PLAIN_MODULE: Final = f"{_PACKAGE}plain.PlainLoginModule"
 SCRAM_MODULE: Final = f"{_PACKAGE}scram.ScramLoginModule"
@@ -121,8 +129,6 @@ class _JaasParser:
             if value is None or (not value.is_quoted and value.text in _PUNCTUATION):
                 at = len(self._text) if value is None else value.at
                 self.refuse(at, f"{_shown(token)} has no value")
-            if token.text in options:
-                self.refuse(token.at, f"{_shown(token)} is given twice")
             options[token.text] = value.text
         more = self._next()
         if more is not None:
@@ -133,7 +139,7 @@ class _JaasParser:
         token = self._next()
         if token is None:
             self.refuse(len(self._text), f"{what} is missing")
-        if token.is_quoted or token.text in _PUNCTUATION:
+        if not token.is_quoted and token.text in _PUNCTUATION:
             self.refuse(token.at, f"expected {what}")
         return token
 
@@ -147,11 +153,11 @@ class _JaasParser:
             return _Token(text[start], False, start)
         if text[start] in _QUOTES:
             return self._quoted(start)
-        while self._pos < len(text) and not (
-            text[self._pos].isspace() or text[self._pos] in _PUNCTUATION + _QUOTES + _SLASH
-        ):
-            self._pos += 1
-        return _Token(text[start : self._pos], False, start)
+        word = _WORD.match(text, start)
+        if word is None:
+            self.refuse(start, _NO_WORD)
+        self._pos = word.end()
+        return _Token(word[0], False, start)
 
     def _skip(self) -> int:
         """Go past blanks and comments (`StreamTokenizer`); the position of what follows.
@@ -161,7 +167,7 @@ class _JaasParser:
         text = self._text
         while self._pos < len(text):
             two = text[self._pos : self._pos + 2]
-            if two[0].isspace():
+            if two[0] <= _LAST_BLANK:
                 self._pos += 1
             elif two in _COMMENT_ENDS:
                 end = text.find(_COMMENT_ENDS[two], self._pos + 2)

@@ -1,9 +1,11 @@
 """The log of the authorizer's decisions, as lines of Kafka's `kafka-authorizer.log` and as JSON lines.
 
 `quorate pipeline who` reads the former. A thread formats and writes the lines, so that the event loop
-only hands the decisions over. What waits for the thread is bounded. Beyond a first bound, allowed
-decisions are dropped, and the log says how many are missing. Beyond a second, the node waits for the disk:
-a denial is never dropped, unless the disk fails.
+only hands the decisions over. What waits for the thread is bounded: beyond a first bound, allowed
+decisions are dropped, and beyond a second, denials, too. The node's log says how many are missing.
+
+Kafka's appender writes in the thread of the request, which waits for the disk. Here that is the event
+loop, and a client without any permission could stop the quorum with it.
 
 Source: `StandardAuthorizerData.buildAuditMessage`, `StandardAcl`, and the layout of `log4j2.yaml`.
 """
@@ -32,7 +34,10 @@ _LOGGER: Final = "kafka.authorizer.logger"
 _MAX_WAITING: Final = 16_384
 """Decisions that wait for the thread; beyond it, what is allowed is dropped."""
 _MOST_DENIED: Final = 65_536
-"""Decisions that wait before the node waits for the disk."""
+"""Decisions that wait for the thread; beyond it, denials are dropped, too."""
+_MOST_CHARACTERS: Final = 16 * 1024 * 1024
+"""Of all names that wait: a client chooses names of up to 32,767 characters."""
+_REPORT_AFTER_S: Final = 1.0
 _REPORT_EVERY_S: Final = 60.0
 _RESOURCE_NAMES: Final[Mapping[int, str]] = {
     AclResource.TOPIC: "Topic",
@@ -54,19 +59,29 @@ class _Batch(NamedTuple):
     wall_ms: int
 
 
+def _characters(entries: Sequence[LoggedDecision]) -> int:
+    return sum(len(entry.name) + len(entry.requester.principal) for entry in entries)
+
+
 class AuthorizerLog:
     """Writes decisions from a thread of its own, until `close`."""
 
     def __init__(
-        self, settings: AuthorizerLogSettings, decisions: DecisionLog, node_id: int
+        self,
+        settings: AuthorizerLogSettings,
+        decisions: DecisionLog,
+        node_id: int,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Open the files for what `decisions` collects. Raises AuthorizerLogError."""
+        self._clock = clock
         self._decisions = decisions
         self.missing = 0
         """Decisions since the start that were not logged: the disk was too slow, or failed."""
         self._node_id = node_id
         self._folder = settings.folder
-        self._unreported = 0
+        self._unreported = self._unreported_denials = 0
+        self._report_at = 0.0
         self._is_failing = False
         self._files: dict[str, RotatingFile] = {}
         for form in settings.formats:
@@ -87,29 +102,62 @@ class AuthorizerLog:
         self._batches: list[_Batch] = []
         self._waiting = 0
         """Decisions in `_batches`."""
+        self._waiting_characters = 0
         self._is_closing = False
         self._thread = threading.Thread(target=self._run, name="authorizer-log", daemon=True)
         self._thread.start()
 
     def write_new(self, wall_ms: int) -> None:
-        """Log the decisions since the last call, made at `wall_ms` since 1970.
-
-        It waits only while the disk is behind by `_MOST_DENIED` decisions: no denial is dropped.
-        """
+        """Log the decisions since the last call, made at `wall_ms` since 1970. It waits for no disk."""
         if not self._decisions.entries:
             return
         entries = self._decisions.take()
         with self._changed:
-            if self._waiting + len(entries) > _MAX_WAITING:
-                denied = [entry for entry in entries if not entry.decision.is_allowed]
-                self._unreported += len(entries) - len(denied)
-                self.missing += len(entries) - len(denied)
-                entries = denied
-                self._changed.wait_for(lambda: self._waiting < _MOST_DENIED)
-            if entries:
-                self._batches.append(_Batch(entries, wall_ms))
-                self._waiting += len(entries)
-                self._changed.notify_all()
+            kept = self._admitted(entries)
+            if len(kept) < len(entries):
+                denials = sum(not entry.decision.is_allowed for entry in entries)
+                kept_denials = sum(not entry.decision.is_allowed for entry in kept)
+                self._count_lost(len(entries) - len(kept), denials - kept_denials)
+                self._report()  # the thread may wait for the disk for long
+            if kept:
+                self._batches.append(_Batch(kept, wall_ms))
+                self._waiting += len(kept)
+                self._waiting_characters += _characters(kept)
+            self._changed.notify_all()
+
+    def _admitted(self, entries: list[LoggedDecision]) -> list[LoggedDecision]:
+        """Return as many as may wait for the thread, denials before others."""
+        waiting, characters = self._waiting, self._waiting_characters
+        is_small = characters + _characters(entries) <= _MOST_CHARACTERS
+        if is_small and waiting + len(entries) <= _MAX_WAITING:
+            return entries
+        kept: list[LoggedDecision] = []
+        for entry in entries:
+            if entry.decision.is_allowed:
+                continue
+            characters += _characters((entry,))
+            if waiting + len(kept) >= _MOST_DENIED or characters > _MOST_CHARACTERS:
+                break
+            kept.append(entry)
+        return kept
+
+    def _count_lost(self, lost: int, denials: int) -> None:
+        if not self._unreported:
+            self._report_at = max(self._report_at, self._clock() + _REPORT_AFTER_S)
+        self.missing += lost
+        self._unreported += lost
+        self._unreported_denials += denials
+
+    def _report(self) -> None:
+        """Log what is missing since the last report, when that is long ago or the log closes."""
+        if self._unreported and (self._is_closing or self._clock() >= self._report_at):
+            LOG.warning(
+                "%d decisions are missing in the authorizer's log, %d of them denials",
+                self._unreported,
+                self._unreported_denials,
+            )
+            self._unreported = self._unreported_denials = 0
+            self._report_at = self._clock() + _REPORT_EVERY_S
 
     def close(self) -> None:
         """Write what waits, and close the files."""
@@ -119,25 +167,29 @@ class AuthorizerLog:
         self._thread.join()
 
     def _run(self) -> None:
-        report_at, is_closing = 0.0, False
+        is_closing = False
         while not is_closing:
             with self._changed:
-                self._changed.wait_for(lambda: self._batches or self._is_closing)
-                batches, self._batches, self._waiting = self._batches, [], 0
-                is_closing, lost = self._is_closing, self._unreported
-                if lost and (is_closing or time.monotonic() >= report_at):
-                    self._unreported = 0
-                    LOG.warning("%d decisions are missing in the authorizer's log", lost)
-                    report_at = time.monotonic() + _REPORT_EVERY_S
-                self._changed.notify_all()
+                if not self._batches and not self._is_closing:
+                    due = max(0.0, self._report_at - self._clock()) if self._unreported else None
+                    self._changed.wait(due)
+                batches, self._batches = self._batches, []
+                self._waiting = self._waiting_characters = 0
+                is_closing = self._is_closing
+                self._report()
             try:
                 self._append(batches)
             except OSError as error:
+                entries = [entry for batch in batches for entry in batch.entries]
                 with self._changed:
-                    self.missing += sum(len(batch.entries) for batch in batches)
+                    denials = sum(not entry.decision.is_allowed for entry in entries)
+                    self._count_lost(len(entries), denials)
+                    if is_closing:
+                        self._report()
                 self._fail(error)
             else:
-                self._is_failing = False
+                if batches:
+                    self._is_failing = False
         for file in self._files.values():
             file.close()
 

@@ -169,7 +169,8 @@ class InboundConnection(asyncio.Protocol):
         """Log why the connection is refused, and drop what it sends."""
         self._server.failed_authentications[self.listener] += 1
         text = f"Refused the connection from {self.peer} on {self.listener}: {reason}"
-        self._server.log.log(logging.WARNING, "Refused a connection: not authenticated", text)
+        kind = "Refused a connection: not authenticated"
+        self._server.log.log(logging.WARNING, kind, text, self.host)
         self._drop_incoming()
 
     # -- requests and responses --------------------------------------------------------------
@@ -289,9 +290,8 @@ class InboundConnection(asyncio.Protocol):
     def refuse(self, error: QuorateError) -> None:
         """Close the connection because of an invalid request, and log the reason."""
         text = f"Closed the connection from {self.peer} on {self.listener}: {error}"
-        self._server.log.log(
-            logging.WARNING, "Closed a connection because of an invalid request", text
-        )
+        kind = "Closed a connection because of an invalid request"
+        self._server.log.log(logging.WARNING, kind, text, self.host)
         self.close(error.answer if isinstance(error, WireError) else b"")
 
     def close(self, last: bytes = b"") -> None:
@@ -353,7 +353,7 @@ class Connections:
         why = self._count.refusal(connection.host, self.count_limits())
         if why is not None:
             text = f"Refused the connection from {connection.peer}: {why}"
-            self.log.log(logging.WARNING, f"Refused a connection: {why}", text)
+            self.log.log(logging.WARNING, f"Refused a connection: {why}", text, connection.host)
             return False
         self._connections.add(connection)
         self._count.opened(connection.host)
@@ -376,7 +376,8 @@ class Connections:
                 f"Closed the connection from {worst.peer} on {worst.listener}: the client does not "
                 f"read its responses, {unsent[worst]} bytes are unsent"
             )
-            self.log.log(logging.WARNING, "Closed a connection whose client does not read", text)
+            kind = "Closed a connection whose client does not read"
+            self.log.log(logging.WARNING, kind, text, worst.host)
             worst.abort()
             total -= unsent.pop(worst)
 
@@ -395,9 +396,8 @@ class Connections:
             f"of requests are incomplete or not yet processed, {worst.incoming} of them from this "
             f"connection; queued.max.request.bytes is {self.limits.max_incoming_bytes}"
         )
-        self.log.log(
-            logging.WARNING, "Closed the connection that holds the most request bytes", text
-        )
+        kind = "Closed the connection that holds the most request bytes"
+        self.log.log(logging.WARNING, kind, text, worst.host)
         worst.abort()
 
     def close_forwarding(self) -> None:

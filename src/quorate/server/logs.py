@@ -22,6 +22,8 @@ Format = Literal["human", "json"]
 
 PERIOD_S: Final = 60.0
 _MAX_KINDS: Final = 1000
+_MAX_SOURCES: Final = 100
+"""Sources of a kind that are counted apart within a minute."""
 _CONTROLS: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 """All control characters except the line feed."""
 
@@ -33,23 +35,45 @@ def level_of(note: str) -> int:
     return logging.WARNING if isinstance(note, Warn) else logging.INFO
 
 
+class _Kind:
+    """The lines of a kind in this minute."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """Of all lines, also of those that were left out."""
+        self.left_out: dict[str, int] = {}
+        """Source -> lines that were left out, for the first `_MAX_SOURCES` sources."""
+
+
 class RateLimitedLog:
     """Logs the first `most` lines of a kind per minute, then how many more there were.
 
-    For events that a peer or client can cause at any rate.
+    For events that a peer or client can cause at any rate. The first line of a source, such as an address,
+    is logged beyond `most`, too: many lines of one source hide no other one.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
         self._loop = loop
         self._most = most
-        self._seen: dict[tuple[int, str], int] = {}
+        self._seen: dict[tuple[int, str], _Kind] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def log(self, level: int, kind: str, text: str) -> None:
-        """Log `text`, unless there were too many lines of its kind in this minute."""
-        count = self._seen[level, kind] = self._seen.get((level, kind), 0) + 1
-        if count <= self._most:
+    def log(self, level: int, kind: str, text: str, source: str = "") -> None:
+        """Log `text`, unless there were too many lines of its kind in this minute.
+
+        `source`: who caused it, to be counted apart; empty: not known.
+        """
+        seen = self._seen.setdefault((level, kind), _Kind())
+        seen.count += 1
+        left_out = seen.left_out
+        is_new = bool(source) and source not in left_out and len(left_out) < _MAX_SOURCES
+        if is_new:
+            left_out[source] = 0
+        if is_new or seen.count <= self._most:
             LOG.log(level, "%s", text)
+        else:
+            counted = source if source in left_out else ""
+            left_out[counted] = left_out.get(counted, 0) + 1
         if len(self._seen) > _MAX_KINDS:
             self.flush()
         elif self._timer is None:
@@ -61,9 +85,26 @@ class RateLimitedLog:
             self._timer.cancel()
             self._timer = None
         seen, self._seen = self._seen, {}
-        for (level, kind), count in seen.items():
-            if count > self._most:
-                LOG.log(level, "%s (%d more times within a minute)", kind, count - self._most)
+        for (level, kind), lines in seen.items():
+            left_out = {source: count for source, count in lines.left_out.items() if count}
+            if left_out:
+                total = sum(left_out.values())
+                LOG.log(
+                    level, "%s (%d more times within a minute%s)", kind, total, _sources(left_out)
+                )
+
+
+def _sources(left_out: Mapping[str, int]) -> str:
+    """Return `: 40 from 10.0.0.7, 2 from others`, the most first; empty where no source is known."""
+    known = sorted(
+        (source for source in left_out if source), key=left_out.__getitem__, reverse=True
+    )
+    if not known:
+        return ""
+    parts = [f"{left_out[source]} from {source}" for source in known]
+    if "" in left_out:
+        parts.append(f"{left_out['']} from others")
+    return ": " + ", ".join(parts)
 
 
 class _Human(logging.Formatter):

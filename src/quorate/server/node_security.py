@@ -16,6 +16,7 @@ from quorate.config.security_settings import (
     MAPPING_RULES,
     TLS_PROTOCOLS,
     dynamic_stores,
+    dynamic_without_effect,
     listener_prefix,
     listener_values,
 )
@@ -95,6 +96,7 @@ class NodeSecurity:
         self._listener_of: dict[str, str] = {}
         """The name of the listener whose keys count, by what they secure."""
         self._dynamic: Callable[[], Mapping[str, str]] = dict
+        self._without_effect: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
         self._principal_of = principal_builder(config)
         self.peers: PeerSecurity = OPEN_PEER
@@ -155,9 +157,12 @@ class NodeSecurity:
     ) -> None:
         """Read changed certificates, from now on; warn now and daily of those that expire.
 
-        `dynamic`: the dynamic configs of this node, as they are committed.
+        Warn of keys in the dynamic configs that have no effect. `dynamic`: those of this node, as committed.
         """
-        if self._certificates:
+        if (
+            any(protocol != "PLAINTEXT" for protocol in self._protocols.values())
+            or self._certificates
+        ):
             self._dynamic = dynamic
             self._warn_at_s = loop.time()
             self._poll(loop)
@@ -173,8 +178,22 @@ class NodeSecurity:
                 when = f"expires in {left:.1f} days" if left > 0 else "has expired"
                 LOG.warning("The certificate of %s %s: renew it", what, when)
 
+    def _warn_of_dynamic(self, configs: Mapping[str, str]) -> None:
+        found = [
+            key
+            for listener in self._protocols
+            for key in dynamic_without_effect(configs, self._file, listener)
+        ]
+        for key in set(found).difference(self._without_effect):
+            LOG.warning(
+                "The dynamic config %s has no effect in a controller: set it in its file, and start it again",
+                key,
+            )
+        self._without_effect = found
+
     def _poll(self, loop: asyncio.AbstractEventLoop) -> None:
         configs = self._dynamic()
+        self._warn_of_dynamic(configs)
         open_files: dict[str, None] = {}
         for what, one in self._certificates.items():
             listener = self._listener_of.get(what)  # the HTTP listener has no dynamic configs

@@ -58,17 +58,20 @@ class SaslAuthenticator:
         self._pool = pool
         self._now = now
 
-    def _has_expired(self) -> bool:
-        expires = self._server.expires_at_ms
-        return self._server.is_complete and expires is not None and self._now()[0] >= expires
-
     @property
     def by_token(self) -> bool:
         return self._server.by_token
 
     def takes(self, frame: bytes) -> bool:
+        return not self._server.is_complete or self._begins_again(frame) or self._has_expired()
+
+    def _begins_again(self, frame: bytes) -> bool:
         server = self._server
-        return not server.is_complete or server.begins_again(frame) or self._has_expired()
+        return server.expires_at_ms is not None and server.begins_again(frame, self._now()[0])
+
+    def _has_expired(self) -> bool:
+        expires = self._server.expires_at_ms
+        return self._server.is_complete and expires is not None and self._now()[0] >= expires
 
     def on_frame(self, frame: bytes, send: Send, done: Done, fail: Fail) -> None:
         def answer(found: SaslAnswer) -> None:
@@ -79,14 +82,14 @@ class SaslAuthenticator:
                 done(self._server.principal)
             send(found.frame)
 
-        if self._has_expired() and not self._server.begins_again(frame):
+        if self._has_expired() and not self._begins_again(frame):
             fail("the session expired without a re-authentication (KIP-368)", b"", 0)
             return
 
         def evaluated(outcome: bytes | SaslError) -> None:
             answer(self._server.evaluated(outcome, *self._now()))
 
-        step = self._server.take(frame)
+        step = self._server.take(frame, self._now()[0])
         if isinstance(step, SaslAnswer):
             answer(step)
         elif not step.is_slow:

@@ -121,7 +121,8 @@ class WebServer:
         """Count and log a refusal; `why` has no password."""
         self.on_refused()
         text = f"Refused {peer} on the HTTP listener: {why}"
-        self._log.log(logging.WARNING, "Refused on the HTTP listener", text)
+        host = peer.rpartition(":")[0]
+        self._log.log(logging.WARNING, "Refused on the HTTP listener", text, host)
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], peer: str = "?") -> Page:
         """The page of a request, or an error page: 401, 404, 405 or 500."""

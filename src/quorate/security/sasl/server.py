@@ -32,6 +32,8 @@ _MOST_VERSIONS: Final = 10
 
 Kafka has no limit, but takes one request of a connection in each round of its loop.
 """
+_MIN_RENEWAL_MS: Final = 1_000
+"""Between the beginnings of two re-authentications (`KafkaChannel.maybeBeginServerReauthentication`)."""
 _WITH_LIFETIME: Final = 1
 """From this version of SaslAuthenticate on, the client can authenticate again."""
 
@@ -97,6 +99,7 @@ class SaslServer:
         self._request: WireRequest | None = None
         """Of the token under evaluation; None for one without a header."""
         self._again = False
+        self._began_again_ms: int | None = None
         self._asked_versions = 0
         self._bad_mechanism = ""
 
@@ -105,18 +108,24 @@ class SaslServer:
         """Whether requests may be served."""
         return self._state is _SaslState.COMPLETE
 
-    def begins_again(self, frame: bytes) -> bool:
-        """Whether this request of an authenticated client begins a re-authentication (KIP-368)."""
+    def begins_again(self, frame: bytes, monotonic_ms: int) -> bool:
+        """Whether this request of an authenticated client begins a re-authentication (KIP-368).
+
+        It does once a second at most. Another SaslHandshake is answered as a request, with
+        ILLEGAL_SASL_STATE.
+        """
+        last = self._began_again_ms
         return (
             self.is_complete
             and self.expires_at_ms is not None
             and frame[:2] == HANDSHAKE.to_bytes(2, "big")
+            and (last is None or monotonic_ms - last >= _MIN_RENEWAL_MS)
         )
 
-    def take(self, frame: bytes) -> SaslAnswer | Evaluation:
+    def take(self, frame: bytes, monotonic_ms: int) -> SaslAnswer | Evaluation:
         """Take the next frame, without its length."""
         if self._state is _SaslState.COMPLETE:
-            self._again = True
+            self._again, self._began_again_ms = True, monotonic_ms
             self._state = _SaslState.HANDSHAKE
         try:
             if self._state is _SaslState.AUTHENTICATE:

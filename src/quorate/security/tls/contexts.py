@@ -16,7 +16,15 @@ from typing import Final
 
 from cryptography.hazmat.primitives import serialization
 
-from quorate.security.tls.stores import KeyEntry, StoreError, key_place, named, read_key, read_trust
+from quorate.security.tls.stores import (
+    KeyEntry,
+    StoreError,
+    key_place,
+    named,
+    read_key,
+    read_trust,
+    trust_place,
+)
 from quorate.security.tls.streams import TlsContext
 
 _SCSV: Final = "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"
@@ -102,8 +110,9 @@ def _set_up(context: TlsContext, values: Mapping[str, str], entry: KeyEntry | No
         if trusted is None:
             context.load_default_certs()
         else:
-            der = [one.public_bytes(serialization.Encoding.PEM).decode() for one in trusted]
-            context.load_verify_locations(cadata="".join(der))
+            pem = [one.public_bytes(serialization.Encoding.PEM).decode() for one in trusted]
+            with named(trust_place(values)):
+                context.load_verify_locations(cadata="".join(pem))
 
 
 def _items(values: Mapping[str, str], key: str) -> Sequence[str]:

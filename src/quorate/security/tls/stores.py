@@ -41,6 +41,7 @@ _TRUSTED: Final = (
     "a certificate in a form of OpenSSL's own, with notes about its use (BEGIN TRUSTED CERTIFICATE): "
     "convert it to X.509 with openssl x509 -in OLD.pem -out NEW.pem"
 )
+_OTHER_KEY: Final = ", or its key has not the password of the store, which PKCS12 needs here"
 _CERTIFICATES: Final = ("CERTIFICATE", "X509 CERTIFICATE")
 _PEM: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 
@@ -49,8 +50,9 @@ class StoreError(QuorateError):
     """A store that cannot be read. The message names the key and never a password."""
 
     def __init__(self, key: str, reason: str) -> None:
+        """`key` may have the file after it, in brackets."""
         super().__init__(f"{key}: {reason}")
-        self.key = key
+        self.key = key.partition(" ")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,13 @@ class _StoreContent:
 def key_place(values: Mapping[str, str]) -> str:
     """Return the key of the configuration that names the private key."""
     return "ssl.keystore.key" if values.get("ssl.keystore.key") else "ssl.keystore.location"
+
+
+def trust_place(values: Mapping[str, str]) -> str:
+    """Return the key of the configuration that names what is trusted, and the file."""
+    if values.get("ssl.truststore.certificates"):
+        return "ssl.truststore.certificates"
+    return f"ssl.truststore.location ({values.get('ssl.truststore.location')})"
 
 
 @contextmanager
@@ -140,7 +149,7 @@ def read_trust(values: Mapping[str, str]) -> Sequence[x509.Certificate] | None:
         place = "ssl.truststore.certificates"
     elif not values.get(place):
         return None
-    with named(place):
+    with named(trust_place(values)):
         if inline:
             found = _pem(place, inline, None)
         else:
@@ -192,7 +201,7 @@ def _read(
                 key, "PEM has no password of the store: remove it, as Kafka refuses it"
             )
         return _pem(where, data.decode("latin-1"), key_password)
-    return _pkcs12(where, data, password)
+    return _pkcs12(where, data, password, (key_password or password) if with_key else password)
 
 
 def _pem(place: str, text: str, password: str | None) -> _StoreContent:
@@ -224,13 +233,22 @@ def _pem(place: str, text: str, password: str | None) -> _StoreContent:
     return _StoreContent(entry, certificates)
 
 
-def _pkcs12(place: str, data: bytes, password: str | None) -> _StoreContent:
+def _pkcs12(
+    place: str, data: bytes, password: str | None, key_password: str | None
+) -> _StoreContent:
+    """OpenSSL opens a store and its key with one password. Java refuses another password of the key."""
     try:
         store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except ValueError:
         raise StoreError(
-            place, "neither JKS, PEM nor PKCS12, or the password is wrong or missing"
+            place,
+            "neither JKS, PEM nor PKCS12, or the password is wrong or missing"
+            + ("" if key_password == password else _OTHER_KEY),
         ) from None
+    if store.key is not None and key_password != password:
+        raise StoreError(
+            place, "ssl.key.password is not the password of the key in the PKCS12 store"
+        )
     others = [one.certificate for one in store.additional_certs]
     if store.key is None or store.cert is None:
         return _StoreContent(None, others)
