@@ -100,7 +100,7 @@ def load_directory(
     """The view at the end of a directory's log, or at `until`.
 
     path: a metadata log directory, or its `__cluster_metadata-0`
-    note: is told where the log begins after the time of `until`, or ends before it
+    note: is called where the log begins after the time of `until`, or ends before it
 
     1. Install the newest snapshot that does not end beyond `until`.
     2. Apply each batch of the log from there, as far as `until`.

@@ -56,7 +56,7 @@ class RegisteredNode(NamedTuple):
 
 HIDDEN_TOPICS: Final = (
     "A silent broker may hold replicas of topics that this user may not describe, so none is called a "
-    "ghost. --bootstrap-controller with ClusterAction on Cluster tells."
+    "ghost. --bootstrap-controller with ClusterAction on Cluster reports them."
 )
 
 

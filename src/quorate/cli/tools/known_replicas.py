@@ -29,7 +29,7 @@ _NOBODY: AclFilter = AclFilter(AclResource.CLUSTER, "kafka-cluster", principal="
 def sees_every_topic(admin: Admin) -> bool:
     """Whether no topic is hidden from the requester; False where that is not known.
 
-    Only a cluster without an authorizer says so. With one, no request tells whether topics are hidden.
+    Only a cluster without an authorizer says so. With one, no request reports whether topics are hidden.
     """
     try:
         admin.describe_acls(_NOBODY)
@@ -52,9 +52,9 @@ def replicas_in(image: Image) -> dict[PartitionName, tuple[int, ...]]:
 def replicas_by_topic(
     admin: Admin, topics: Iterable[str]
 ) -> dict[str, ReplicasByIndex | RequestFailedError]:
-    """The replicas of each topic, or why they cannot be told.
+    """The replicas of each topic, or why they are not known.
 
-    Controllers tell those of topics that the user may not describe, if their log may be read.
+    Controllers report those of topics that the user may not describe, if their log may be read.
     """
     found: dict[str, ReplicasByIndex | RequestFailedError] = {}
     hidden = []
