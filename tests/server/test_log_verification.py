@@ -96,6 +96,7 @@ def test_a_sound_node_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert run(tmp_path, has_committed) is None
 
 
+@pytest.mark.interpreted
 def test_a_wrong_belief_of_the_core_stops_the_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

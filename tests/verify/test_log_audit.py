@@ -107,7 +107,7 @@ def wrong(text: str) -> pytest.RaisesContext[LogBeliefError]:  # type: ignore[na
 # -- the core ------------------------------------------------------------------------------------
 def audit(*snapshots: tuple[int, int]) -> LogAudit:
     log = RecoveredLog(0, 4, ((1, 0),), tuple(OffsetAndEpoch(*one) for one in snapshots), None, ())
-    return LogAudit(SimpleNamespace(), Medium(SimpleNamespace()), log)
+    return LogAudit(SimpleNamespace(), Medium(PathDirectory(Path())), log)
 
 
 def test_a_core_that_follows_its_jobs() -> None:

@@ -147,6 +147,8 @@ class MemoryDisk:
         """(name that goes, name that comes, its content), oldest first; "" is no name."""
         self._meddled = False
         """Was a name changed behind the storage's back, so that `_pending` is incomplete?"""
+        self.names_stamp = 0
+        """Another one after each change of the names."""
         self._locked = False
         self._gone = False
 
@@ -210,6 +212,7 @@ class MemoryDisk:
 
     def _do(self, goes: str, comes: str, content: _Content | None) -> None:
         _rename(self._files, goes, comes, content)
+        self.names_stamp += 1
         self._pending.append((goes, comes, content))
 
     def crash(
@@ -242,6 +245,14 @@ class MemoryDisk:
         """The bytes of a file as they are now."""
         return bytes(self._files[name].now)
 
+    def part(self, name: str, position: int, size: int) -> bytes:
+        """Up to `size` of these bytes, from `position` on."""
+        return bytes(self._files[name].now[position : position + size])
+
+    def content_size(self, name: str) -> int:
+        """The number of these bytes."""
+        return len(self._files[name].now)
+
     def stamp(self, name: str) -> int:
         """A number that no other content of any file has had."""
         return self._files[name].stamp
@@ -254,11 +265,13 @@ class MemoryDisk:
         """A file is gone from the medium, even while it is open."""
         self._files.pop(name, None)
         self._durable.pop(name, None)
+        self.names_stamp += 1
         self._meddled = True
 
     def put(self, name: str, data: bytes) -> None:
         """Set a file's bytes behind the storage's back, durably: a restored backup."""
         self._files[name] = self._durable[name] = _Content(data)
+        self.names_stamp += 1
         self._meddled = True
 
     def overwrite(self, name: str, position: int, data: bytes) -> None:

@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 RECORDS_AT: Final = 61
 """Bytes of a batch before its first record."""
-_HEADER: Final = struct.Struct(">qiibIhiqq")
-"""Base offset, length of the rest, epoch, magic, CRC, attributes, last offset delta, first and
-maximum timestamp."""
+_HEADER: Final = struct.Struct(">qiib6xi8xq")
+"""Base offset, length of the rest, epoch, magic, last offset delta, maximum timestamp. Between them
+are CRC and attributes, and the first timestamp."""
 _COUNT: Final = struct.Struct(">i")
 _COUNT_AT: Final = 57
 _MAGIC: Final = 2
@@ -34,15 +34,24 @@ class BatchBytes(NamedTuple):
 def batches(data: bytes) -> Iterator[BatchBytes]:
     """The whole batches, up to the first that is cut or of another magic."""
     at = 0
-    while at + _HEADER.size <= len(data):
-        base, length, epoch, magic, _, _, last_delta, _, max_timestamp = _HEADER.unpack_from(
-            data, at
-        )
-        end = at + _LENGTH_FROM + length
-        if magic != _MAGIC or not at < end <= len(data):
+    while True:
+        base, end_offset, epoch, max_timestamp, end = batch_at(data, at)
+        if end < 0:
             return
-        yield BatchBytes(base, base + last_delta + 1, epoch, max_timestamp, data[at:end])
+        yield BatchBytes(base, end_offset, epoch, max_timestamp, data[at:end])
         at = end
+
+
+def batch_at(data: bytes, at: int) -> tuple[int, int, int, int, int]:
+    """Base offset, end offset (exclusive), epoch and maximum timestamp of the batch at a position,
+    and the position behind it. That is -1 where no whole batch of this magic is."""
+    if at + _HEADER.size > len(data):
+        return 0, 0, 0, 0, -1
+    base, length, epoch, magic, last_delta, max_timestamp = _HEADER.unpack_from(data, at)
+    end: int = at + _LENGTH_FROM + length
+    if magic != _MAGIC or not at < end <= len(data):
+        return 0, 0, 0, 0, -1
+    return base, base + last_delta + 1, epoch, max_timestamp, end
 
 
 def values(data: bytes) -> list[bytes]:

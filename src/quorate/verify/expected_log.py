@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -35,7 +36,8 @@ class ExpectedLog:
     def __init__(self, log: LogFacts) -> None:
         self.start = log.start_offset
         self.end = log.end_offset
-        self.snapshots: set[_Id] = {(found.offset, found.epoch) for found in log.snapshots}
+        self.snapshots: list[_Id] = sorted({(found.offset, found.epoch) for found in log.snapshots})
+        """Ascending."""
         self.epochs: list[tuple[int, int]] = list(log.epochs)
         self.start_was_set = False
         """A snapshot has set the start. A recovered log starts with its first segment, which may
@@ -46,7 +48,7 @@ class ExpectedLog:
         """The epoch of the last record; that of the newest snapshot where the log is empty."""
         if self.epochs and self.start < self.end:
             return self.epochs[-1][0]
-        return max(self.snapshots)[1] if self.snapshots else 0
+        return self.snapshots[-1][1] if self.snapshots else 0
 
     def submitted(self, jobs: Iterable[Job]) -> bool:
         """Apply the writes of the jobs, but installs, whose outcome the disk decides. Whether
@@ -73,11 +75,12 @@ class ExpectedLog:
         self.start_was_set = True
         self.epochs.clear()
         self._drop_before(snapshot_id)
-        self.snapshots.add(snapshot_id)
+        self.wrote(snapshot_id)
 
     def wrote(self, snapshot_id: _Id) -> None:
         """The replica wrote a snapshot of its own state."""
-        self.snapshots.add(snapshot_id)
+        if snapshot_id not in self.snapshots:
+            insort(self.snapshots, snapshot_id)
 
     def _append(self, base: int, end: int, epoch: int) -> None:
         if not self.epochs or self.epochs[-1][0] != epoch:
@@ -95,4 +98,4 @@ class ExpectedLog:
         self._drop_before(snapshot_id)
 
     def _drop_before(self, snapshot_id: _Id) -> None:
-        self.snapshots = {known for known in self.snapshots if known >= snapshot_id}
+        self.snapshots = [known for known in self.snapshots if known >= snapshot_id]

@@ -17,6 +17,7 @@ from typing import Final, Protocol
 
 from quorate.base.errors import InvariantError
 from quorate.base.ids import OffsetAndEpoch
+from quorate.raft.core import RaftCore
 from quorate.raft.ready import Clean
 from quorate.replica.disk_jobs import (
     DiskFailed,
@@ -30,7 +31,7 @@ from quorate.replica.disk_jobs import (
 )
 from quorate.storage.api import SegmentInfo, SnapshotInfo
 from quorate.verify.expected_log import ExpectedLog, LogFacts
-from quorate.verify.medium import Listing, Medium, SegmentOnMedium, SnapshotOnMedium
+from quorate.verify.medium import Medium, SegmentOnMedium, SnapshotOnMedium
 
 _Id = tuple[int, int]
 _SEGMENTS: Final = "the storage's segments"
@@ -70,6 +71,22 @@ class StorageBeliefs(Protocol):
     def snapshots(self) -> tuple[SnapshotInfo, ...]: ...
 
 
+class _Snapshots:
+    """What `_compare_snapshots` compares: on the medium, being written, known, and expected."""
+
+    def __init__(
+        self,
+        there: list[SnapshotOnMedium],
+        writing: frozenset[_Id],
+        known: tuple[SnapshotInfo, ...],
+        expected: list[_Id],
+    ) -> None:
+        self.there = there
+        self.writing = writing
+        self.known = known
+        self.expected = expected
+
+
 class LogAudit:
     """Of one incarnation. `stepped` and `performed` may run on two threads.
 
@@ -87,6 +104,10 @@ class LogAudit:
         self._published: set[_Id] = set()
         """Own snapshots that the medium has had."""
         self._failed = False
+        self._sizes: list[int] = []
+        """Bytes of the log up to the end of each segment, as compared last."""
+        self._compared: _Snapshots | None = None
+        """The snapshots that were found to be right last."""
 
     def recovered(self) -> None:
         """After the start: recovery has read what the medium has."""
@@ -103,6 +124,8 @@ class LogAudit:
         if jobs:
             self.begun(jobs)
             expected.submitted(jobs)
+        if isinstance(core, RaftCore) and _is_right(core, expected):
+            return
         _same("the core's log start", core.log_start_offset, expected.start)
         end, epoch = core.log_end
         _same("the core's log end", end, expected.end)
@@ -110,7 +133,7 @@ class LogAudit:
         snapshots = core.snapshots
         if snapshots or expected.snapshots:
             known = [*map(_plain, snapshots)]
-            _same("the core's snapshots", known, sorted(expected.snapshots))
+            _same("the core's snapshots", known, expected.snapshots)
 
     def begun(self, jobs: Iterable[Job]) -> None:
         """The snapshots among the jobs appear on the medium from now on."""
@@ -153,25 +176,20 @@ class LogAudit:
 
     # -- the files ----------------------------------------------------------------------------
     def _compare_disk(self, *, cleaned: bool = False) -> None:
-        expected, storage = self._performed, self._storage
+        expected, storage, medium = self._performed, self._storage, self._medium
         writing = self._writing
-        listing = self._medium.listing()
-        segments = self._medium.segments(listing)
+        medium.update()
+        segments = medium.segments
         if not segments:
             raise LogBeliefError("the log has no segment on the medium")
-        size, end = 0, segments[0].base_offset
-        for one in segments:
-            if one.is_altered:
-                raise LogBeliefError(
-                    f"the segment from {one.base_offset} on was changed by another program"
-                )
-            if one.rest:
-                _same(f"the bytes after the segment from {one.base_offset} on", one.rest, 0)
-            if end != one.base_offset:
-                _same("the end of a segment that is followed", end, one.base_offset)
-            size, end = size + one.size, one.end_offset
-        _same("the end of the log on the medium", end, expected.end)
-        _same("the storage's log end", storage.end_offset, end)
+        # 1. The files. What has not changed since the last comparison was right.
+        size = _checked_size(segments, medium.changed_from, self._sizes)
+        medium.changed_from = len(segments)
+        end = segments[-1].end_offset
+        if not end == expected.end == storage.end_offset:
+            _same("the end of the log on the medium", end, expected.end)
+            _same("the storage's log end", storage.end_offset, end)
+        # 2. What the storage knows, of all of them.
         _same("the storage's log size", storage.size, size)
         known = storage.segments()
         if not _are_equal(known, segments):
@@ -180,7 +198,9 @@ class LogAudit:
             )
         self._compare_start(segments, cleaned=cleaned)
         self._compare_epoch(segments)
-        self._compare_snapshots(listing, writing | self._writing)
+        medium.update_snapshots()
+        now_writing = self._writing
+        self._compare_snapshots(writing if writing is now_writing else writing | now_writing)
 
     def _compare_start(self, segments: list[SegmentOnMedium], *, cleaned: bool) -> None:
         """A snapshot sets the start, and segments that end before it are removed (KIP-630).
@@ -200,30 +220,74 @@ class LogAudit:
             )
 
     def _compare_epoch(self, segments: list[SegmentOnMedium]) -> None:
-        epochs = [epoch for segment in segments for epoch, _ in segment.epochs]
-        if epochs and self._performed.start < self._performed.end:
-            _same("the last epoch on the medium", epochs[-1], self._performed.last_epoch)
+        expected = self._performed
+        if expected.start >= expected.end:
+            return
+        for segment in reversed(segments):
+            if segment.epochs:
+                _same("the last epoch on the medium", segment.epochs[-1][0], expected.last_epoch)
+                return
 
-    def _compare_snapshots(self, listing: Listing, writing: frozenset[_Id]) -> None:
+    def _compare_snapshots(self, writing: frozenset[_Id]) -> None:
         """Own snapshots are published by a thread of their own: they are left out while they come."""
-        there = self._medium.snapshots(listing)
+        there = self._medium.snapshots
         known = self._storage.snapshots()
-        expected = self._performed.snapshots
+        last = self._compared
+        if (
+            last is not None
+            and last.there is there
+            and last.writing is writing
+            and last.known == known
+            and last.expected == self._performed.snapshots
+        ):
+            return  # most writes change no snapshot
         found = {one.id for one in there}
         begun = writing & found - self._published
         self._published |= begun
-        expected |= begun
-        _same("the snapshots on the medium", sorted(found), sorted(expected))
+        for snapshot_id in begun:
+            self._performed.wrote(snapshot_id)
+        _same("the snapshots on the medium", sorted(found), self._performed.snapshots)
         _same(
             "the storage's snapshots",
             [_info(one) for one in known if one.id in found or _plain(one.id) not in writing],
             [_file(one) for one in there if one.id not in writing or _knows(known, one.id)],
         )
+        self._compared = _Snapshots(there, writing, known, [*self._performed.snapshots])
 
     def _compare_survey(self, survey: Surveyed) -> None:
         """What retention is given: the sizes on the medium."""
-        size = sum(one.size for one in self._medium.segments(self._medium.listing()))
+        self._medium.update()
+        size = sum(one.size for one in self._medium.segments)
         _same("the surveyed log size", survey.log_size, size)
+
+
+def _is_right(core: RaftCore, expected: ExpectedLog) -> bool:
+    """Whether a core knows what is expected: compiled, its properties take no look-up by name."""
+    end, epoch = core.log_end
+    if core.log_start_offset != expected.start or end != expected.end:
+        return False
+    return epoch == expected.last_epoch and [*core.snapshots] == expected.snapshots
+
+
+def _checked_size(segments: list[SegmentOnMedium], first: int, sizes: list[int]) -> int:
+    """The bytes of the log. Segments follow each other, from the `first` on; `sizes` has the bytes
+    up to the end of each one before it."""
+    del sizes[first:]
+    size = sizes[-1] if sizes else 0
+    end = segments[first - 1].end_offset if first else segments[0].base_offset
+    for at in range(first, len(segments)):
+        one = segments[at]
+        if one.is_altered:
+            raise LogBeliefError(
+                f"the segment from {one.base_offset} on was changed by another program"
+            )
+        if one.rest:
+            _same(f"the bytes after the segment from {one.base_offset} on", one.rest, 0)
+        if end != one.base_offset:
+            _same("the end of a segment that is followed", end, one.base_offset)
+        size, end = size + one.size, one.end_offset
+        sizes.append(size)
+    return size
 
 
 def _ends_with_clean(jobs: Iterable[Job]) -> bool:
@@ -241,11 +305,12 @@ def _wrong(what: str, believed: object, true: object) -> str:
     return f"{what}: {believed}, and it must be {true}"
 
 
-def _are_equal(known: Sequence[SegmentInfo], read: Sequence[SegmentOnMedium]) -> bool:
+def _are_equal(known: tuple[SegmentInfo, ...], read: list[SegmentOnMedium]) -> bool:
     """Whether `_believed` and `_read` are: of hundreds of segments after every write."""
     if len(known) != len(read):
         return False
-    for info, found in zip(known, read, strict=True):
+    for at in range(len(read)):
+        info, found = known[at], read[at]
         if (
             info.base_offset != found.base_offset
             or info.end_offset != found.end_offset

@@ -11,9 +11,9 @@ import re
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
-from quorate.verify.batches import RECORDS_AT, batches, record_value, varint
+from quorate.verify.batches import RECORDS_AT, batch_at, record_value, varint
 
 _LOG: Final = re.compile(r"(\d{20})\.log")
 _CHECKPOINT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
@@ -24,22 +24,30 @@ _HEADER_BYTES: Final = 256
 _Id = tuple[int, int]
 
 
-class MediumFiles(Protocol):
+class MediumFiles:
     """The files of `__cluster_metadata-0`, by name. Its methods raise OSError or QuorateError."""
 
-    def names(self) -> list[str]: ...
+    def names(self) -> list[str]:
+        raise NotImplementedError
+
+    def names_stamp(self) -> int | None:
+        """A number that changes with the names; None: not known."""
+        return None
 
     def size(self, name: str) -> int:
         """Return the size in bytes."""
+        raise NotImplementedError
 
     def read(self, name: str, position: int, size: int) -> bytes:
         """Up to `size` bytes from `position` on."""
+        raise NotImplementedError
 
     def stamp(self, name: str) -> int | None:
         """A number that no other content of this file has had; None: not known."""
+        return None
 
 
-class PathDirectory:
+class PathDirectory(MediumFiles):
     """The files of a directory of the operating system."""
 
     def __init__(self, path: Path) -> None:
@@ -56,9 +64,7 @@ class PathDirectory:
             file.seek(position)
             return file.read(size)
 
-    def stamp(self, name: str) -> int | None:
-        """Return None, because times of files are too coarse to distinguish two writes."""
-        return None
+    # No stamps: times of files are too coarse to distinguish two writes.
 
 
 @dataclass(slots=True)
@@ -132,82 +138,104 @@ class Medium:
 
     def __init__(self, directory: MediumFiles) -> None:
         self._directory = directory
-        self._segments: dict[str, SegmentOnMedium] = {}
         self._known: dict[str, int | _Id | None] = {}
         self._listing = Listing([], self._known)
+        self._names_stamp: int | None = None
+        self._snapshot_stamps: list[int | None] = []
+        self.segments: list[SegmentOnMedium] = []
+        """As `update` read them, ascending."""
+        self.snapshots: list[SnapshotOnMedium] = []
+        """As `update_snapshots` read them, ascending. A new list where one has changed."""
+        self.changed_from = 0
+        """The first of `segments` that may be another than before. `update` lowers it."""
 
     def forget(self) -> None:
         """Batches were removed: read everything again."""
-        self._segments.clear()
+        self._listing, self._names_stamp = Listing([], self._known), None
+        self.segments, self.changed_from = [], 0
 
-    def listing(self) -> Listing:
-        """The files as they are now. Most steps add none, and a log may have hundreds."""
-        names = self._directory.names()
-        if names != self._listing.names:
-            self._listing = Listing(names, self._known)
-        return self._listing
+    def update(self) -> None:
+        """Read what is new. A log may have hundreds of segments, and most writes change one."""
+        directory = self._directory
+        names_stamp = directory.names_stamp()
+        if names_stamp is None or names_stamp != self._names_stamp:
+            self._names_stamp = names_stamp
+            names = directory.names()
+            if names != self._listing.names:
+                self._list(names)
+        for at, (_, name) in enumerate(self._listing.segments):
+            stamp = directory.stamp(name)
+            if stamp is None or self.segments[at].stamp != stamp:
+                self._read(at, name, stamp)
+                self.changed_from = min(self.changed_from, at)
 
-    def segments(self, listing: Listing) -> list[SegmentOnMedium]:
-        """The segments of the listing, ascending."""
-        found = [self._segment(name, base) for base, name in listing.segments]
-        if len(self._segments) > len(found):
-            for name in self._segments.keys() - {name for _, name in listing.segments}:
-                del self._segments[name]
-        return found
+    def update_snapshots(self) -> None:
+        """Read the snapshots that the newest `update` has found, but those with a known stamp."""
+        listed = self._listing.snapshots
+        stamps = [self._directory.stamp(name) for _, name in listed]
+        if None in stamps or stamps != self._snapshot_stamps or len(listed) != len(self.snapshots):
+            self._snapshot_stamps = stamps
+            self.snapshots = [self._snapshot(snapshot_id, name) for snapshot_id, name in listed]
 
     def newest_problem(self) -> str | None:
         """How the newest segment differs from what was read of it; None where it does not."""
-        if not self._segments:
+        if not self.segments:
             return None
-        name = max(self._segments)
-        known, size = self._segments[name], self._directory.size(name)
+        name, known = self._listing.segments[-1][1], self.segments[-1]
+        size = self._directory.size(name)
         if size != known.size:
             return f"{name} has {size} bytes"
-        if self._tail(name, known) != known.tail:
+        if self._directory.read(name, size - len(known.tail), len(known.tail)) != known.tail:
             return f"{name} ends with other bytes"
         return None
 
-    def snapshots(self, listing: Listing) -> list[SnapshotOnMedium]:
-        """The snapshots of the listing, ascending."""
-        found = []
-        for snapshot_id, name in listing.snapshots:
-            head = self._directory.read(name, 0, _HEADER_BYTES)
-            size = self._directory.size(name)
-            found.append(SnapshotOnMedium(snapshot_id, size, header_timestamp(head)))
-        return found
+    def _list(self, names: list[str]) -> None:
+        """The directory has these names now."""
+        known = {one.base_offset: one for one in self.segments}
+        self._listing = Listing(names, self._known)
+        self.segments = [
+            known.get(base) or SegmentOnMedium(base, base) for base, _ in self._listing.segments
+        ]
+        self.changed_from = 0
 
-    def _segment(self, name: str, base: int) -> SegmentOnMedium:
-        known = self._segments.get(name)
-        stamp = self._directory.stamp(name)
-        if known is not None and stamp is not None and known.stamp == stamp:
-            return known
-        size = self._directory.size(name)
-        if known is None:
-            known = self._segments[name] = SegmentOnMedium(base, base)
-        elif size < known.size or self._tail(name, known) != known.tail:
-            known = self._segments[name] = SegmentOnMedium(base, base, is_altered=True)
+    def _snapshot(self, snapshot_id: _Id, name: str) -> SnapshotOnMedium:
+        head = self._directory.read(name, 0, _HEADER_BYTES)
+        return SnapshotOnMedium(snapshot_id, self._directory.size(name), header_timestamp(head))
+
+    def _read(self, at: int, name: str, stamp: int | None) -> None:
+        """Read on from the last bytes that were read. Where those are others, read everything."""
+        known = self.segments[at]
+        tail, size = known.tail, self._directory.size(name)
+        begin = known.size - len(tail)
+        data = self._directory.read(name, begin, max(size - begin, 0))
+        if size < known.size or not data.startswith(tail):
+            base = known.base_offset
+            known = self.segments[at] = SegmentOnMedium(base, base, is_altered=True)
+            tail, begin = b"", 0
+            data = self._directory.read(name, 0, size)
         if size > known.size:
-            read_batches(known, self._directory.read(name, known.size, size - known.size))
-            known.tail = self._tail(name, known)
+            read_batches(known, data[len(tail) :] if tail else data)
+            known.tail = data[: known.size - begin][-_TAIL_BYTES:]
         known.rest = size - known.size
         known.stamp = stamp
-        return known
-
-    def _tail(self, name: str, segment: SegmentOnMedium) -> bytes:
-        size = min(segment.size, _TAIL_BYTES)
-        return self._directory.read(name, segment.size - size, size)
 
 
 def read_batches(segment: SegmentOnMedium, data: bytes) -> None:
     """Add the whole batches of `data`, which follows what the segment has."""
-    for batch in batches(data):
-        if not segment.epochs or segment.epochs[-1][0] != batch.epoch:
-            segment.epochs.append((batch.epoch, batch.base_offset))
+    at = 0
+    while True:
+        base, end_offset, epoch, max_timestamp, end = batch_at(data, at)
+        if end < 0:
+            break
+        if not segment.epochs or segment.epochs[-1][0] != epoch:
+            segment.epochs.append((epoch, base))
         if segment.first_timestamp is None:
-            segment.first_timestamp = batch.max_timestamp
-        segment.max_timestamp = max(segment.max_timestamp, batch.max_timestamp)
-        segment.end_offset = batch.end_offset
-        segment.size += len(batch.data)
+            segment.first_timestamp = max_timestamp
+        if max_timestamp > segment.max_timestamp:
+            segment.max_timestamp = max_timestamp
+        segment.end_offset = end_offset
+        at = end
+    segment.size += at
 
 
 def header_timestamp(data: bytes) -> int | None:

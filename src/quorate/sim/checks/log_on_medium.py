@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from quorate.sim.world.observable import SimulatedNode
 from quorate.sim.world.observer import Observer, ViolationError
 from quorate.verify.log_audit import LogAudit, LogBeliefError
-from quorate.verify.medium import Medium
+from quorate.verify.medium import Medium, MediumFiles
 
 if TYPE_CHECKING:
     from quorate.replica.disk_jobs import Job, Result
@@ -55,7 +55,7 @@ class LogOnMediumCheck(Observer):
                 _refuse(process, wrong)
 
 
-class MemoryDirectory:
+class MemoryDirectory(MediumFiles):
     """The files of a disk in memory."""
 
     def __init__(self, disk: MemoryDisk) -> None:
@@ -64,11 +64,14 @@ class MemoryDirectory:
     def names(self) -> list[str]:
         return self._disk.names()
 
+    def names_stamp(self) -> int | None:
+        return self._disk.names_stamp
+
     def size(self, name: str) -> int:
-        return self._disk.open(name).size()
+        return self._disk.content_size(name)
 
     def read(self, name: str, position: int, size: int) -> bytes:
-        return self._disk.open(name).read_at(position, size)
+        return self._disk.part(name, position, size)
 
     def stamp(self, name: str) -> int | None:
         return self._disk.stamp(name)
