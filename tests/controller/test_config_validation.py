@@ -184,6 +184,23 @@ def test_remote_storage_needs_the_system(cluster):
         ("match", "10", "Illegal client matching pattern: 10"),
         ("match", "client_id=", "Illegal client matching pattern: client_id="),
         ("match", "client_id=[", "Illegal client matching pattern: client_id=["),
+        *(
+            ("match", f"client_id={text}", f"Illegal client matching pattern: client_id={text}")
+            for text in (
+                "{foo}",
+                "(?P<x>a)",
+                "[a[b]",
+                "(a)(?#c)",
+                "(a)(?(1)b)",
+                "a{b}",
+                "\\y",
+                "(?a)b",
+            )
+        ),
+        *(
+            ("match", f"client_id={text}", None)
+            for text in ("a{2}", "[^a-z]+", "(?:a|b)*", "\\d\\.")
+        ),
         ("match", "a=b", "Illegal client matching pattern: a=b"),
         ("match", "client_id=a=b", "Illegal client matching pattern: client_id=a=b"),
         ("metrics", "a,,b", "Configuration 'metrics' values must not be empty."),

@@ -148,7 +148,7 @@ def test_principals_that_fit_no_record_are_refused(of, letter):
 
 
 def test_an_owner_needs_a_type():
-    request = CreateDelegationTokenRequest(owner_principal_name="bob")
+    request = CreateDelegationTokenRequest(owner_principal_type=None, owner_principal_name="bob")
     with pytest.raises(ApiError) as refused:
         cluster().decide(CREATE_DELEGATION_TOKEN, request)
     assert refused.value.error is ErrorCode.UNKNOWN_SERVER_ERROR
