@@ -185,12 +185,23 @@ def test_remote_storage_needs_the_system(cluster):
         ("match", "client_id=", "Illegal client matching pattern: client_id="),
         ("match", "client_id=[", "Illegal client matching pattern: client_id=["),
         *(
-            (
-                "match",
-                f"client_id={pattern}",
-                f"Illegal client matching pattern: client_id={pattern}",
+            ("match", f"client_id={text}", f"Illegal client matching pattern: client_id={text}")
+            for text in (
+                "{foo}",
+                "(?P<x>a)",
+                "[a[b]",
+                "(a)(?#c)",
+                "(a)(?(1)b)",
+                "a{b}",
+                "\\y",
+                "(?a)b",
+                "a{99999999999}",
+                "(" * 3_000 + ")" * 3_000,
             )
-            for pattern in ("a{99999999999}", "(" * 3_000 + ")" * 3_000)
+        ),
+        *(
+            ("match", f"client_id={text}", None)
+            for text in ("a{2}", "[^a-z]+", "(?:a|b)*", "(?i)app-.*", "a]", "\\d\\.")
         ),
         ("match", "a=b", "Illegal client matching pattern: a=b"),
         ("match", "client_id=a=b", "Illegal client matching pattern: client_id=a=b"),

@@ -364,6 +364,18 @@ def test_a_value_is_at_most_as_long_as_kafkas_records_allow(cluster):
     assert grown == [(ErrorCode.INVALID_CONFIG, text)]
 
 
+@pytest.mark.parametrize("letter", ["\xe9", "\u20ac", "\U0001f600"])
+def test_the_length_of_a_value_is_counted_in_utf_8(cluster, letter):
+    def append(value):
+        return change(cluster, (BROKER, "", {"ssl.cipher.suites": (APPEND, value)}))
+
+    half = letter * (MAX_VALUE // 2 // len(letter.encode()))
+    assert append(half) == [DONE]
+    [(error, text)] = append(f"{half}{letter}{letter}")
+    assert error is ErrorCode.INVALID_CONFIG and text.endswith("32767 bytes.")
+    assert append("x") == [DONE]
+
+
 @kafka_scenario("ConfigurationControlManagerTest", "incrementalAlterConfigsWithPolicy")
 def test_a_policy_sees_what_is_altered_and_may_refuse_it():
     asked = []

@@ -16,6 +16,7 @@ from quorate.controller.delegation_tokens import (
     RENEW_DELEGATION_TOKEN,
     describe_tokens,
 )
+from quorate.controller.result import ApiError
 from quorate.controller.token_config import TokenConfig, may_ask_for_tokens
 from quorate.controller.token_secrets import TokenSecrets
 from quorate.formats.records import DelegationTokenRecord
@@ -130,6 +131,39 @@ def test_tokens_that_are_refused(options, error):
     assert not made.image.delegation_tokens
 
 
+@pytest.mark.parametrize("letter", ["x", "\u20ac"])
+@pytest.mark.parametrize("of", ["owner", "renewer", "requester"])
+def test_principals_that_fit_no_record_are_refused(of, letter):
+    name = letter * ((32_767 - len("User:")) // len(letter.encode()))
+
+    def ask(principal):
+        made = cluster(principal if of == "requester" else ALICE)
+        renewers = [BOB, principal] if of == "renewer" else []
+        return made, create(made, *renewers, owner=principal if of == "owner" else None)
+
+    made, response = ask(f"User:{name}")
+    assert response.error_code == 0 and len(made.image.delegation_tokens) == 1
+    with pytest.raises(ApiError, match="bytes of UTF-8, at most 32767 are possible") as refused:
+        ask(f"User:{name}{letter}")
+    assert refused.value.error is ErrorCode.INVALID_REQUEST
+
+
+def test_an_owner_needs_a_type():
+    request = CreateDelegationTokenRequest(owner_principal_type=None, owner_principal_name="bob")
+    with pytest.raises(ApiError) as refused:
+        cluster().decide(CREATE_DELEGATION_TOKEN, request)
+    assert refused.value.error is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_an_owner_keeps_its_type_and_its_name_in_a_refusal():
+    cls = CreateDelegationTokenRequest
+    half = "x" * 20_000
+    request = cls(owner_principal_type=f"a:{half}", owner_principal_name=half)
+    response = cluster(authorizer=AuthorizerConfig()).decide(CREATE_DELEGATION_TOKEN, request)
+    assert response.error_code == ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+    assert (response.principal_type, response.principal_name) == (f"a:{half}", half)
+
+
 def test_renewers_are_users():
     made = cluster()
     assert create(made, "Group:admins").error_code == ErrorCode.INVALID_PRINCIPAL_TYPE
@@ -215,6 +249,38 @@ def test_expired_tokens_are_swept_in_bounded_writes():
 
 def described_by(made, request, who, may=lambda *asked: False):
     return describe_tokens(made.image, request, TOKENS, made.head.token_secrets, who, may)
+
+
+def test_the_requester_of_a_token_of_another_owner_may_describe_it_and_no_more():
+    made = cluster()
+    made.write(
+        [DelegationTokenRecord(owner=BOB, requester=ALICE, max_timestamp=LONG_MAX, token_id="t")]
+    )
+
+    def described(who, owners):
+        request = DescribeDelegationTokenRequest(owners=owners)
+        return at_once(described_by(made, request, who)).tokens
+
+    owner = DescribeDelegationTokenRequest.DescribeDelegationTokenOwner
+    alice = owner(principal_type="User", principal_name="alice")
+    for who in (ALICE, BOB):
+        for owners in (None, [alice]):
+            [token] = described(who, owners)
+            assert token.token_id == "t"
+    assert described(CAROL, [alice]) == []
+    mismatch = (ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH, 0)
+    made.write(
+        [
+            DelegationTokenRecord(
+                owner=BOB,
+                requester=ALICE,
+                max_timestamp=LONG_MAX,
+                expiration_timestamp=LONG_MAX,
+                token_id="t",
+            )
+        ]
+    )
+    assert renew(made, token.hmac) == expire(made, token.hmac) == mismatch
 
 
 def test_tokens_are_described_to_those_who_may():

@@ -76,6 +76,9 @@ def test_null_removes_what_is_there_and_ignores_what_is_not():
         ((("planet", "x"),), (), "Unhandled client quota entity type: planet"),
         ((*USER, ("planet", "x")), (), "Unhandled client quota entity type: planet"),
         ((("ip", "1.2.3.4"), ("", "x")), (), "Unhandled client quota entity type: "),
+        # The first one in the order of Java's hash map is named.
+        ((("b", "x"), ("a", "x")), (), "Unhandled client quota entity type: a"),
+        ((("planet", "x"), ("user", "")), (), "Empty user not supported"),
         ((("user", ""),), (), "Empty user not supported"),
         *(
             (

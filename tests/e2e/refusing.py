@@ -133,13 +133,17 @@ def assigned(*assignments):
 
 
 def deleted(**fields):
-    return m.DeleteTopicsRequest(topics=[m.DeleteTopicsRequest.DeleteTopicState(**fields)])
+    return m.DeleteTopicsRequest(
+        topics=[m.DeleteTopicsRequest.DeleteTopicState(**fields)], timeout_ms=60_000
+    )
 
 
 def partitions(name, count, *assignments):
     cls = m.CreatePartitionsRequest.CreatePartitionsTopic
     made = [cls.CreatePartitionsAssignment(broker_ids=list(ids)) for ids in assignments]
-    return m.CreatePartitionsRequest(topics=[cls(name=name, count=count, assignments=made or None)])
+    return m.CreatePartitionsRequest(
+        topics=[cls(name=name, count=count, assignments=made or None)], timeout_ms=60_000
+    )
 
 
 def reassigned(name, index, replicas):

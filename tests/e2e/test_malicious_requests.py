@@ -48,7 +48,8 @@ def entries(count):
 
 def names(count):
     state = m.DeleteTopicsRequest.DeleteTopicState
-    return m.DeleteTopicsRequest(topics=[state(name=f"t{number}") for number in range(count)])
+    topics = [state(name=f"t{number}") for number in range(count)]
+    return m.DeleteTopicsRequest(topics=topics, timeout_ms=60_000)
 
 
 def nameless(count):

@@ -221,6 +221,17 @@ def test_a_write_whose_deadline_has_passed_is_not_decided_when_its_turn_comes():
     assert [len(part.values) for part in queue.inputs] == [1]
 
 
+@pytest.mark.parametrize("timeout_ms", [0, -1, -(2**31)])
+@pytest.mark.parametrize("is_active", [True, False])
+def test_a_write_without_any_time_is_not_decided(is_active, timeout_ms):
+    queue = Queue()
+    if not is_active:
+        queue.queue.leadership_changed(None)
+    late = queue.add(writes(1), timeout_ms=timeout_ms, now_ms=100)
+    assert [(one[0], one[2]) for one in queue.responses] == [(late, ErrorCode.REQUEST_TIMED_OUT)]
+    assert queue.inputs == [] and queue.queue.counts.operations_timed_out == 1
+
+
 def test_a_write_times_out_in_the_step_in_which_the_decision_before_it_ends():
     queue = Queue()
     queue.add(in_steps)

@@ -31,7 +31,7 @@ from quorate.wire.schema import Message
 
 CORDONED: Final = "cordoned.log.dirs"
 MAX_VALUE: Final = 32_767
-"""Longest value of a config, in UTF-16 code units, as Java counts characters."""
+"""Longest value of a config, in bytes of UTF-8: a record holds no longer text."""
 
 
 class Operation(IntEnum):
@@ -207,7 +207,8 @@ def _check_record(
             raise _refused(f"Cluster-level {MIN_ISR} cannot be removed while ELR is enabled.")
     if of_brokers and record.name == CORDONED:
         _check_cordoned(image, record.value, cordoned, context)
-    if record.value is not None and _java_length(record.value) > MAX_VALUE:
+    # Kafka counts UTF-16 code units. A value of fewer units and more bytes ends its leadership.
+    if record.value is not None and len(record.value.encode()) > MAX_VALUE:
         raise _refused(
             "The configuration value cannot be added because it exceeds the maximum value size of "
             f"{MAX_VALUE} bytes."
@@ -237,8 +238,3 @@ def _check_cordoned(
 
 def _refused(text: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_CONFIG, text)
-
-
-def _java_length(text: str) -> int:
-    """UTF-16 code units: a character beyond the basic plane counts twice."""
-    return len(text) + (0 if text.isascii() else sum(char > "\uffff" for char in text))

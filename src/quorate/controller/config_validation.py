@@ -6,7 +6,6 @@ Source: `ControllerConfigurationValidator`, `LogConfig.validate`, `GroupConfig.v
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
@@ -32,6 +31,7 @@ from quorate.metadata.resource_types import (
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
 )
+from quorate.security.java_patterns import is_common
 
 REMOTE: Final = "remote.storage.enable"
 _INTERVAL: Final = "interval.ms"
@@ -235,21 +235,12 @@ def _check_client_metrics(subscription: str, after: Configs) -> None:
 
 
 def _check_patterns(patterns: Sequence[str]) -> None:
-    """Check items of `name=regular expression`. An expression that Python cannot read is refused too: Java's
-    possessive quantifiers are fine in both, Java's character classes with `&&` are not."""
+    """Check items of `name=regular expression`. Brokers read it with Java. One that only Java or only
+    Python can read is refused."""
     for pattern in patterns:
         parts = pattern.split("=")
         while parts and not parts[-1]:  # Java's `split` drops empty strings at the end
             parts.pop()
         is_right = len(parts) == 2 and parts[0].strip(BLANKS) in _MATCHED
-        if not is_right or not _is_expression(parts[1].strip(BLANKS)):
+        if not is_right or not is_common(parts[1].strip(BLANKS)):
             raise _invalid_config(f"Illegal client matching pattern: {pattern}")
-
-
-def _is_expression(text: str) -> bool:
-    try:
-        re.compile(text)
-    except (re.error, OverflowError, RecursionError):
-        # The second is for a count that is too large, the third for brackets that are too deep.
-        return False
-    return True

@@ -19,7 +19,14 @@ from quorate.controller.brokers import metadata_version
 from quorate.controller.building import LOOKED_AT, Building, in_order, parts
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
-from quorate.controller.result import PAUSE_EVERY, Result, Steps, WriteOperation, controller_task
+from quorate.controller.result import (
+    PAUSE_EVERY,
+    ApiError,
+    Result,
+    Steps,
+    WriteOperation,
+    controller_task,
+)
 from quorate.controller.token_config import TokenConfig
 from quorate.controller.token_secrets import TokenSecrets
 from quorate.formats.records import DelegationTokenRecord, RemoveDelegationTokenRecord
@@ -43,6 +50,8 @@ MAX_EXPIRATIONS: Final = 1_000
 _USER: Final = "User"
 _ERROR_TIMESTAMP: Final = -1
 _LONG_MAX: Final = 2**63 - 1
+_LONGEST: Final = 32_767
+"""Bytes of text in a record."""
 
 
 def _later(now_ms: int, duration_ms: int) -> int:
@@ -69,6 +78,12 @@ def _is_expired(token: DelegationToken, now_ms: int) -> bool:
 
 def _is_owner_or_renewer(token: DelegationToken, principal: str) -> bool:
     return principal == token.owner or principal in token.renewers
+
+
+def _readers(token: DelegationToken) -> tuple[str, ...]:
+    """The requester of the token sees it, too, but neither renews nor expires it
+    (`TokenInformation.ownerOrRenewer`, `DelegationTokenControlManager.allowedToRenew`)."""
+    return token.owner, token.requester, *token.renewers
 
 
 def _find(
@@ -100,26 +115,48 @@ def _create(
     head: HeadView, request: CreateDelegationTokenRequest, context: Context
 ) -> Result[CreateDelegationTokenResponse]:
     requester = _asking(context)
-    owner = requester
+    names = _names_of(requester)
     if request.owner_principal_name:
-        owner = f"{request.owner_principal_type}:{request.owner_principal_name}"
+        if request.owner_principal_type is None:
+            raise ApiError.of(
+                ErrorCode.UNKNOWN_SERVER_ERROR
+            )  # as Kafka's: `KafkaPrincipal` wants one
+        names = request.owner_principal_type, request.owner_principal_name
+    owner = ":".join(names)
     if not context.may_use_tokens:
         error = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-        return Result((), _not_created(owner, requester, error, _ERROR_TIMESTAMP))
+        return Result((), _not_created(names, requester, error, _ERROR_TIMESTAMP))
     if owner != requester and not context.may(AclOperation.CREATE_TOKENS, AclResource.USER, owner):
         error = ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
-        return Result((), _not_created(owner, requester, error, _ERROR_TIMESTAMP))
+        return Result((), _not_created(names, requester, error, _ERROR_TIMESTAMP))
     unusable = _unusable(head.image, context)
     if unusable is not None:
-        return Result((), _not_created(owner, requester, unusable, 0))
+        return Result((), _not_created(names, requester, unusable, 0))
     if any(renewer.principal_type != _USER for renewer in request.renewers):
-        return Result((), _not_created(owner, requester, ErrorCode.INVALID_PRINCIPAL_TYPE, 0))
-    return _created(owner, requester, request, context, head.token_secrets)
+        return Result((), _not_created(names, requester, ErrorCode.INVALID_PRINCIPAL_TYPE, 0))
+    renewers = tuple(f"{each.principal_type}:{each.principal_name}" for each in request.renewers)
+    for principal in (owner, requester, *renewers):
+        _check_length(principal)
+    return _created(names, requester, renewers, request, context, head.token_secrets)
+
+
+def _names_of(principal: str) -> tuple[str, str]:
+    kind, _, name = principal.partition(":")
+    return kind, name
+
+
+def _check_length(principal: str) -> None:
+    """Refuse a principal that fits no record, though its type and its name fit a request."""
+    size = len(principal.encode())
+    if size > _LONGEST:
+        text = f"A principal has {size} bytes of UTF-8, at most {_LONGEST} are possible"
+        raise ApiError(ErrorCode.INVALID_REQUEST, text)
 
 
 def _created(
-    owner: str,
+    owner: tuple[str, str],
     requester: str,
+    renewers: tuple[str, ...],
     request: CreateDelegationTokenRequest,
     context: Context,
     secrets: TokenSecrets,
@@ -132,8 +169,7 @@ def _created(
     max_ms = _later(now_ms, lifetime_ms)
     expires_ms = min(max_ms, _later(now_ms, tokens.expiry_time_ms))
     token_id = uuid_to_text(new_uuid(context.rng))
-    renewers = tuple(f"{each.principal_type}:{each.principal_name}" for each in request.renewers)
-    token = DelegationToken(owner, requester, renewers, now_ms, max_ms, expires_ms)
+    token = DelegationToken(":".join(owner), requester, renewers, now_ms, max_ms, expires_ms)
     response = _not_created(owner, requester, ErrorCode.NONE, 0)
     response.issue_timestamp_ms = now_ms
     response.expiry_timestamp_ms = expires_ms
@@ -144,14 +180,14 @@ def _created(
 
 
 def _not_created(
-    owner: str, requester: str, error: ErrorCode, timestamp: int
+    owner: tuple[str, str], requester: str, error: ErrorCode, timestamp: int
 ) -> CreateDelegationTokenResponse:
-    owner_type, _, owner_name = owner.partition(":")
-    requester_type, _, requester_name = requester.partition(":")
+    """owner: its type and its name."""
+    requester_type, requester_name = _names_of(requester)
     return CreateDelegationTokenResponse(
         error_code=error,
-        principal_type=owner_type,
-        principal_name=owner_name,
+        principal_type=owner[0],
+        principal_name=owner[1],
         token_requester_principal_type=requester_type,
         token_requester_principal_name=requester_name,
         issue_timestamp_ms=timestamp,
@@ -163,7 +199,7 @@ def _not_created(
 def _create_failed(
     request: CreateDelegationTokenRequest, error: ErrorCode, message: str | None
 ) -> CreateDelegationTokenResponse:
-    return _not_created(ANONYMOUS, ANONYMOUS, error, _ERROR_TIMESTAMP)
+    return _not_created(_names_of(ANONYMOUS), ANONYMOUS, error, _ERROR_TIMESTAMP)
 
 
 CREATE_DELEGATION_TOKEN: Final = WriteOperation("CreateDelegationToken", _create, _create_failed)
@@ -277,7 +313,7 @@ def describe_tokens(
     requester: str,
     may: Callable[[AclOperation, AclResource, str], bool],
 ) -> Building[DescribeDelegationTokenResponse]:
-    """The tokens that the requester owns or may renew, and those that it has the permission for.
+    """The tokens that the requester owns, asked for or may renew, and those that it has the permission for.
 
     may: whether the requester has a permission on the resource of a name.
     """
@@ -295,10 +331,10 @@ def describe_tokens(
     for number, (token_id, token) in enumerate(ordered, 1):
         if number % PAUSE_EVERY == 0:
             yield None
-        if owners is not None and token.owner not in owners and owners.isdisjoint(token.renewers):
+        if owners is not None and owners.isdisjoint(_readers(token)):
             continue
         if (
-            _is_owner_or_renewer(token, requester)
+            requester in _readers(token)
             or may(AclOperation.DESCRIBE, AclResource.DELEGATION_TOKEN, token_id)
             or may(AclOperation.DESCRIBE_TOKENS, AclResource.USER, token.owner)
         ):

@@ -101,10 +101,6 @@ def _alteration(entry: AlterClientQuotasRequest.EntryData) -> Alteration:
     )
 
 
-def _names(entry: AlterClientQuotasRequest.EntryData) -> tuple[tuple[str, str | None], ...]:
-    return tuple((part.entity_type, part.entity_name) for part in entry.entity)
-
-
 def _response(results: list[EntityResult]) -> AlterClientQuotasResponse:
     data = AlterClientQuotasResponse.EntryData
     return AlterClientQuotasResponse(
@@ -190,15 +186,13 @@ def _record(entity: QuotaEntity, key: str, value: float | None) -> ClientQuotaRe
 def _check_entity(entity: Sequence[tuple[str, str | None]]) -> None:
     if not entity:
         raise _InvalidError("Invalid empty client quota entity")
-    seen: set[str] = set()
-    for kind, name in entity:
-        if kind in seen:
-            raise _InvalidError(f"Invalid client quota entity, duplicate entity entry {kind}")
+    names = dict(entity)
+    for kind in hash_map_order(names, len(names)):
+        name = names[kind]
         if kind not in (USER, CLIENT_ID, IP):
             raise _InvalidError(f"Unhandled client quota entity type: {kind}")
         if name == "":
             raise _InvalidError(f"Empty {kind} not supported")
-        seen.add(kind)
 
 
 def _keys_for(names: dict[str, str | None], known: bool) -> frozenset[str]:

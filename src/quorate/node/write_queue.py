@@ -1,8 +1,9 @@
 """The write path of the active controller: from a request to records, from their commit to the
 response.
 
-1. `add` takes a write. One that asks for nothing is answered at once, by any node. Where this node
-   is not active, or another decision holds the queue, it is refused or queued.
+1. `add` takes a write. One that asks for nothing is answered at once, by any node, and so is one
+   whose time is up already: Kafka's queue looks at deadlines first. Where this node is not active,
+   or another decision holds the queue, it is refused or queued.
 2. The operation decides on the head image. A decision in steps (a generator) holds the queue and
    goes on with each `resume`: one step for each step of the node, so that raft requests and reads
    are answered in between. After it, each `resume` decides a few of the writes that it held up.
@@ -184,6 +185,8 @@ class WriteQueue:
         write.response = operation.empty(request)
         if write.response is not None:
             self.out.answered(write, ErrorCode.NONE, NOTHING_COMMITTED)
+        elif deadline_ms is not None and deadline_ms <= now_ms:
+            self._time_out(write)
         elif not self.is_active:
             self.out.failed(write, ErrorCode.NOT_CONTROLLER, wrong_controller(self._leader_id()))
         elif self._is_shutting_down:
@@ -205,10 +208,7 @@ class WriteQueue:
         late = [w for w in self._queued if w.deadline_ms is not None and w.deadline_ms <= now_ms]
         for write in late:
             self._queued.remove(write)
-            self.counts.operations_timed_out += 1
-            self.counts.heartbeats_timed_out += write.operation is BROKER_HEARTBEAT
-            self._liveness.written(write.operation.expired(self.head, write.request))
-            self.out.failed(write, ErrorCode.REQUEST_TIMED_OUT, None)
+            self._time_out(write)
         if self._raft_token:
             return
         if self._deciding is not None:
@@ -224,6 +224,12 @@ class WriteQueue:
         if self._may_go_on and not self.is_deciding:
             self._deciding = self._resting.popleft()
             self._advance(None)
+
+    def _time_out(self, write: QueuedWrite) -> None:
+        self.counts.operations_timed_out += 1
+        self.counts.heartbeats_timed_out += write.operation is BROKER_HEARTBEAT
+        self._liveness.written(write.operation.expired(self.head, write.request))
+        self.out.failed(write, ErrorCode.REQUEST_TIMED_OUT, None)
 
     def shut_down(self) -> None:
         """The node begins to shut down: writes that are not decided yet fail, and so do new ones.

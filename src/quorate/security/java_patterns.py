@@ -75,6 +75,13 @@ _PLAIN: Final = {
     "R": rf"(?:\r\n|[{_VERTICAL}])",
 }
 _SAME: Final = frozenset("dDwWsSbBAtnrfaxu123456789")
+_ANY_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+_CLASS: Final = re.compile(r"\[\^?[^\[\]&]+\]")
+"""A class that both read alike: without a bracket or an ampersand inside."""
+_ONLY_PYTHONS: Final = re.compile(
+    r"\[|\(\?(?![:=!>]|<[=!]|[ims]+[):])|\{(?!\d+(?:,\d*)?\})|(?:^|[(|])\{"
+)
+"""Of a pattern without its classes: what Java refuses, or reads as something else."""
 
 
 _NAMED_GROUP: Final = re.compile(r"\(\?<(?=[A-Za-z])")
@@ -140,6 +147,26 @@ def escapes(text: str, *, in_class: bool) -> str:
         raise PatternError(f"{found[0]} is not supported")
 
     return _ESCAPE.sub(one, text)
+
+
+def is_common(pattern: str) -> bool:
+    """Java and Python can both read the pattern.
+
+    A few that Java reads are refused, too: with a named group, a class in a class, a rare flag.
+    """
+    try:
+        re.compile(pattern)
+        outside = _CLASS.sub("", _ANY_ESCAPE.sub(_readable, pattern))
+    except (re.error, PatternError, RecursionError, OverflowError):
+        return False
+    return _ONLY_PYTHONS.search(outside) is None
+
+
+def _readable(found: re.Match[str]) -> str:
+    letter = found[1]
+    if letter.isascii() and letter.isalnum() and letter not in _SAME:
+        raise PatternError(f"{found[0]} is not supported")
+    return "e"
 
 
 def _set(content: str, is_negated: bool, in_class: bool, shown: str) -> str:
