@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from quorate.client.connection import Connection
+from quorate.client.connection import Connection, NotSentError
 
 T = TypeVar("T")
 
@@ -29,11 +29,23 @@ class AsyncioIo:
         connection: Connection | None,
         work: Callable[[], T],
         abort: Callable[[], None] = lambda: None,
+        wait_s: float | None = None,
     ) -> T:
         if connection is None:
             return await _in_thread(work, _close_made, abort)
-        async with self._locks.setdefault(connection, asyncio.Lock()):
+        lock = self._locks.setdefault(connection, asyncio.Lock())
+        try:
+            async with asyncio.timeout(wait_s):
+                await lock.acquire()
+        except TimeoutError:
+            why = f"{connection.address} has not answered an earlier call of this client in time"
+            raise NotSentError(why) from None
+        try:
+            if not connection.is_usable:  # by the call that this one waited for
+                raise NotSentError(f"The connection to {connection.address} was closed")
             return await _in_thread(work, lambda result: connection.release(), connection.abort)
+        finally:
+            lock.release()
 
     async def pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
