@@ -62,6 +62,10 @@ class NoResponseError(ClientError):
         self.note = note
 
 
+class ClosedAtFirstRequestError(NoResponseError):
+    """The node took ApiVersions, and closed the connection at the request after it."""
+
+
 class SilentNodeError(ClientError):
     """The node accepted the connection and did not answer in time."""
 
@@ -436,7 +440,9 @@ class Connection:
                 why = security.explain(error, stream)
                 return TlsRefusedError(f"Cannot connect to {self.address}: {why}")
         why = str(error.strerror or error)
-        return NoResponseError(f"The connection to {self.address} broke: {why}{self._hint()}")
+        hint = self._hint()
+        kind = ClosedAtFirstRequestError if hint == _SASL_HINT else NoResponseError
+        return kind(f"The connection to {self.address} broke: {why}{hint}")
 
     def _alert(self) -> OSError | None:
         """What the socket still has to say after a failed write."""

@@ -23,6 +23,8 @@ class AsyncioIo:
 
     def __init__(self) -> None:
         self._locks: WeakKeyDictionary[Connection, asyncio.Lock] = WeakKeyDictionary()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """The loop of the locks. A program may call `asyncio.run` again with the same client."""
 
     async def run(
         self,
@@ -33,6 +35,9 @@ class AsyncioIo:
     ) -> T:
         if connection is None:
             return await _in_thread(work, _close_made, abort)
+        if self._loop is not asyncio.get_running_loop():
+            self._loop = asyncio.get_running_loop()
+            self._locks.clear()
         lock = self._locks.setdefault(connection, asyncio.Lock())
         try:
             async with asyncio.timeout(wait_s):

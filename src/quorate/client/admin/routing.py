@@ -25,6 +25,7 @@ from quorate.client.admin.outcomes import READS, is_unknown
 from quorate.client.admin.pool import ClientClosedError, ClientConfig, Pool
 from quorate.client.connection import (
     ClientError,
+    ClosedAtFirstRequestError,
     ConnectError,
     Connection,
     Decode,
@@ -188,6 +189,7 @@ class Router:
 
     async def _retry(self, attempt: Callable[[], Awaitable[T]], started: float, ends: float) -> T:
         reported = False
+        is_refused = True
         attempts = 0
         closings = self._pool.closings
         note = ""
@@ -209,8 +211,8 @@ class Router:
             self._controller = None
             note = getattr(failure, "note", "") or note
             self._check_not_closed(closings, note)
-            # 3. Give up early when nothing accepts connections: Kafka's tools would wait a minute for
-            #    a mistyped address.
+            # 3. Give up early when nothing accepts connections, or every one is closed at its first
+            #    request, as SASL listeners do without a login: Kafka's tools would wait a minute.
             backoff_ms = backoff(
                 attempts, self.config.retry_backoff_ms, self.config.retry_backoff_max_ms
             )
@@ -219,7 +221,8 @@ class Router:
             attempts += 1
             elapsed_ms = (self._now() - started) * 1000
             limit = (ends - started) * 1000
-            if isinstance(failure, NoReachableNodeError):
+            is_refused = is_refused and isinstance(failure, ClosedAtFirstRequestError)
+            if is_refused or isinstance(failure, NoReachableNodeError):
                 limit = min(limit, self.config.unreachable_after_ms)
             if elapsed_ms + backoff_ms >= limit:
                 if isinstance(failure, NoResponseError) and left_ms < _SHORT_MS:
