@@ -212,3 +212,24 @@ def test_a_quorum_without_a_leader(quorate):
     assert lines[0].startswith("quorum: no leader: ")
     assert lines[2] == "    see: docs/operations.md, QuorateNoActiveController"
     assert lines[3].startswith("127.0.0.1:1: Cannot connect to 127.0.0.1:1")
+
+
+def test_a_survivor_that_still_names_a_dead_leader(quorate):
+    """With two of three controllers dead, the third one goes on naming the last leader."""
+    broker = DescribeClusterResponse.DescribeClusterBroker
+    dead = broker(broker_id=2, host="127.0.0.1", port=1)
+    with FakeNode({}) as node:
+        alive = broker(broker_id=3, host=node.address.host, port=node.address.port)
+        answer = DescribeClusterResponse(
+            endpoint_type=2, cluster_id="c", controller_id=2, brokers=[dead, alive]
+        )
+        node.answers["DescribeClusterRequest"] = [answer]
+        words = ("--bootstrap-controller", node.address, "--timeout", "1")
+        run = quorate("cluster", "problems", *words)
+        other = quorate("metadata-quorum", *words, "describe", "--status")
+    assert run.code == 1
+    lines = run.out.splitlines()
+    said = f"No controller is active: {node.address} answers and names 127.0.0.1:1, which is unreachable"
+    assert lines[0].startswith(f"quorum: no leader: {said} (Cannot connect to 127.0.0.1:1: ")
+    assert any(line.startswith("127.0.0.1:1: Cannot connect to 127.0.0.1:1") for line in lines)
+    assert other.code == 1 and said in other.err

@@ -6,8 +6,8 @@ from client.fake_node import FakeNode
 from client.test_admin import BROKER, cluster
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address
+from quorate.client.admin.pool import ClientConfig
 from quorate.client.admin.refusals import explained, operation_of
-from quorate.client.admin.routing import ClientConfig
 from quorate.client.config import client_config
 from quorate.client.results import DENIED, RequestFailedError
 from quorate.config.settings import Settings

@@ -57,6 +57,13 @@ class FakeNode:
             finally:
                 each.close()
 
+    def hang_up(self) -> None:
+        """Close all connections; new ones are accepted."""
+        _, *accepted = self._open
+        for each in accepted:
+            each.shutdown(socket.SHUT_RDWR)
+            self._open.remove(each)
+
     def asked(self, name: str) -> list[Any]:
         """The requests of a class that came, in order."""
         found = [request.message for request in self.requests]
@@ -102,7 +109,10 @@ class FakeNode:
                 version = 0
             answer = encode_response(answer, request.api_key, version, request.correlation_id)
         if isinstance(answer, bytes):
-            connection.sendall(answer)
+            try:
+                connection.sendall(answer)
+            except OSError:  # the client, or the test, has closed it
+                return False
         return True
 
     def _answer(self, request: WireRequest) -> Answer | Callable[[Message], Answer]:

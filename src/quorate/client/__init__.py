@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from quorate.client.admin import (
         Admin,
         AsyncAdmin,
+        ClientClosedError,
         ClientConfig,
+        NoActiveControllerError,
         NoReachableNodeError,
         NotLoadedError,
         PartlyDoneError,
@@ -39,7 +41,8 @@ else:
     __getattr__ = load_lazily(
         __name__,
         {
-            "admin": "Admin AsyncAdmin ClientConfig NoReachableNodeError NotLoadedError PartlyDoneError",
+            "admin": "Admin AsyncAdmin ClientClosedError ClientConfig NoActiveControllerError "
+            "NoReachableNodeError NotLoadedError PartlyDoneError",
             "alter": "AlterError QuorumView Targets steps_to",
             "config": "BootstrapError client_config",
             "connection": "ClientError ConnectError Connection NoResponseError "
@@ -54,6 +57,7 @@ __all__ = [
     "AlterError",
     "AsyncAdmin",
     "BootstrapError",
+    "ClientClosedError",
     "ClientConfig",
     "ClientError",
     "ClusterDescription",
@@ -61,6 +65,7 @@ __all__ = [
     "Connection",
     "FeatureMetadata",
     "MismatchedEndpointTypeError",
+    "NoActiveControllerError",
     "NoReachableNodeError",
     "NoResponseError",
     "NodeDescription",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
-from quorate.client.admin.routing import ClientConfig
+from quorate.client.admin.pool import ClientConfig
 from quorate.client.connection import ClientSecurity
 from quorate.config.host_port import parse_host_port
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from quorate.security.sasl.login import Login
 
 _CHUNK: Final = 65536
+_NOTHING_YET: Final = (2, 3)
+"""ssl.SSL_ERROR_WANT_READ and _WRITE. A socket's errno is neither; a tool starts faster without ssl."""
 _PLAINTEXT_HINT: Final = (
     " (before its first response: is it a TLS listener, or not Kafka at all? security.protocol of "
     "--command-config is PLAINTEXT or SASL_PLAINTEXT)"
@@ -47,6 +49,10 @@ class ConnectError(ClientError):
     """No connection could be made: the node did not receive the request."""
 
 
+class NotSentError(ConnectError):
+    """The connection was closed before the request was sent."""
+
+
 class NoResponseError(ClientError):
     """The connection broke or timed out after sending: the node may have processed the request."""
 
@@ -54,6 +60,10 @@ class NoResponseError(ClientError):
         """Keep `note`: what the request may have done."""
         super().__init__(message)
         self.note = note
+
+
+class ClosedAtFirstRequestError(NoResponseError):
+    """The node took ApiVersions, and closed the connection at the request after it."""
 
 
 class SilentNodeError(ClientError):
@@ -177,6 +187,8 @@ class Connection:
         self._correlation = 0
         self._reader = FrameReader()
         self._is_aborted = False
+        self.is_usable = True
+        """It was neither closed nor aborted."""
         self._ready_by: float | None = time.monotonic() + timeout_ms / 1000
         """When the connection must be made (monotonic, s); None: it is."""
         attempt = attempt or ConnectAttempt()
@@ -244,6 +256,7 @@ class Connection:
 
     def close(self) -> None:
         """Close the socket; may be called again. An aborted connection waits for `release`."""
+        self.is_usable = False
         if not self._is_aborted:
             self._socket.close()
 
@@ -258,6 +271,7 @@ class Connection:
         is about to wait for this one would wait for the bytes of that.
         """
         self._is_aborted = True
+        self.is_usable = False
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -272,13 +286,36 @@ class Connection:
         return self.receive(self.send(request, timeout_ms, at_least), answer)
 
     def send(self, request: Message, timeout_ms: int, at_least: int = 0) -> SentRequest:
-        """The first half of `call`: what `receive` needs. Raises as `call` does."""
+        """The first half of `call`: what `receive` needs. Raises as `call` does.
+
+        Raises NotSentError where the node has closed the connection before.
+        """
         key = type(request).schema.key
         assert key is not None, "only requests have an api key"
         version = self._version(key, at_least)
+        self._check_open()
         if self._log_in_at is not None and time.monotonic() >= self._log_in_at:
             self._log_in(timeout_ms)
         return self._send(request, key, version, timeout_ms)
+
+    def _check_open(self) -> None:
+        """Raise NotSentError if the node has closed the connection while it was idle.
+
+        Nodes do so with connections that are idle for long (`connections.max.idle.ms`), and when they
+        end. A request sent then has no response, and whether it was applied would be unknown.
+        """
+        try:
+            self._socket.settimeout(0)
+            if self._socket.recv(1):
+                why = "the node sent bytes that no request asked for"
+            else:
+                why = "the node closed it"
+        except OSError as error:
+            # Also ssl.SSLWantReadError: a TLS session ticket came, or nothing.
+            if isinstance(error, BlockingIOError) or error.errno in _NOTHING_YET:
+                return
+            why = str(error.strerror or error)
+        raise NotSentError(f"The connection to {self.address} was closed before the request: {why}")
 
     def receive(self, sent: SentRequest, answer: type[M], decode: Decode = decode_response) -> M:
         """The second half of `call`. Raises as `call` does."""
@@ -403,7 +440,9 @@ class Connection:
                 why = security.explain(error, stream)
                 return TlsRefusedError(f"Cannot connect to {self.address}: {why}")
         why = str(error.strerror or error)
-        return NoResponseError(f"The connection to {self.address} broke: {why}{self._hint()}")
+        hint = self._hint()
+        kind = ClosedAtFirstRequestError if hint == _SASL_HINT else NoResponseError
+        return kind(f"The connection to {self.address} broke: {why}{hint}")
 
     def _alert(self) -> OSError | None:
         """What the socket still has to say after a failed write."""

@@ -5,7 +5,7 @@ Everything is asked of the cluster itself, by requests that Kafka's tools send t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +20,7 @@ from quorate.cli.tools.cluster_partitions import (
 )
 from quorate.cli.tools.cluster_probe import Probe, bootstrap_words, probe
 from quorate.cli.tools.cluster_registrations import registrations, removal
-from quorate.client import NotLoadedError
+from quorate.client import NoActiveControllerError, NotLoadedError
 from quorate.client.admin.reassignments import PartitionName, Reassignment
 from quorate.client.connection import (
     ClientError,
@@ -66,6 +66,8 @@ def problems(
     words = bootstrap_words(admin, command_config)
     try:
         quorum = admin.describe_quorum()
+    except NoActiveControllerError as error:
+        return [*_without_leader(error.nodes, str(error), probed)]
     except (ConnectError, LoginError):
         raise
     except ClientError as error:
@@ -74,7 +76,7 @@ def problems(
             return [_refused("the quorum", error.reason, "Describe and Alter")]
         if not _means_no_leader(error):
             raise
-        return [*_without_leader(admin, str(error), probed)]
+        return [*_without_leader(admin.config.bootstrap, str(error), probed)]
     found: list[Problem] = []
     image = None
     if admin.config.controllers:
@@ -132,14 +134,16 @@ def _unread(error: ImageUnreadableError) -> Problem:
 
 
 # -- the quorum ----------------------------------------------------------------------------------
-def _without_leader(admin: Admin, reason: str, probed: _Probes) -> Iterator[Problem]:
+def _without_leader(
+    addresses: Iterable[Address], reason: str, probed: _Probes
+) -> Iterator[Problem]:
     yield Problem(
         "quorum",
         f"no leader: {reason}",
         "start voters until a majority of them runs and reaches each other",
         "QuorateNoActiveController",
     )
-    for address in admin.config.bootstrap:
+    for address in addresses:
         seen = probed(address)
         if seen.hangs:
             yield Problem(

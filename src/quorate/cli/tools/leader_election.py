@@ -92,7 +92,7 @@ def leader_election(ctx: click.Context, /, **options: Any) -> int:
 
 def _known_failure(error: ClientError) -> str | None:
     """What Kafka's tool prints on stdout besides the error; None for an error of another kind."""
-    from quorate.client.admin.routing import NotLoadedError
+    from quorate.client import NotLoadedError
     from quorate.client.connection import ConnectError, NoResponseError, SilentNodeError
     from quorate.client.results import RequestFailedError
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from quorate.client.connection import Connection
+from quorate.client.connection import Connection, NotSentError
 
 T = TypeVar("T")
 
@@ -23,17 +23,34 @@ class AsyncioIo:
 
     def __init__(self) -> None:
         self._locks: WeakKeyDictionary[Connection, asyncio.Lock] = WeakKeyDictionary()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """The loop of the locks. A program may call `asyncio.run` again with the same client."""
 
     async def run(
         self,
         connection: Connection | None,
         work: Callable[[], T],
         abort: Callable[[], None] = lambda: None,
+        wait_s: float | None = None,
     ) -> T:
         if connection is None:
             return await _in_thread(work, _close_made, abort)
-        async with self._locks.setdefault(connection, asyncio.Lock()):
+        if self._loop is not asyncio.get_running_loop():
+            self._loop = asyncio.get_running_loop()
+            self._locks.clear()
+        lock = self._locks.setdefault(connection, asyncio.Lock())
+        try:
+            async with asyncio.timeout(wait_s):
+                await lock.acquire()
+        except TimeoutError:
+            why = f"{connection.address} has not answered an earlier call of this client in time"
+            raise NotSentError(why) from None
+        try:
+            if not connection.is_usable:  # by the call that this one waited for
+                raise NotSentError(f"The connection to {connection.address} was closed")
             return await _in_thread(work, lambda result: connection.release(), connection.abort)
+        finally:
+            lock.release()
 
     async def pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -13,10 +13,11 @@ from quorate.client.admin.cluster import ClusterCalls
 from quorate.client.admin.configs import ConfigCalls
 from quorate.client.admin.elections import ElectionCalls
 from quorate.client.admin.log_dirs import LogDirCalls
+from quorate.client.admin.pool import ClientConfig
 from quorate.client.admin.quorum import QuorumCalls
 from quorate.client.admin.quotas import QuotaCalls
 from quorate.client.admin.reassignments import ReassignmentCalls
-from quorate.client.admin.routing import Calls, ClientConfig, Router
+from quorate.client.admin.routing import Calls, Router
 from quorate.client.admin.security import SecurityCalls
 from quorate.client.admin.topics import TopicCalls
 
@@ -36,8 +37,9 @@ class AsyncAdmin(
 ):
     """A client whose calls may run at the same time, on one event loop.
 
-    A call that is cancelled breaks its connection; whether its change was made is then unknown. Calls
-    to one node wait for each other, calls to several nodes run side by side.
+    A call that is cancelled breaks the connection that it uses; whether its change was made is then
+    unknown. One that is cancelled while it waits for another call sends nothing. Calls to one node wait
+    for each other, calls to several nodes run side by side.
     """
 
     def __init__(
@@ -57,5 +59,8 @@ class AsyncAdmin(
         self.close()
 
     def close(self) -> None:
-        """Close all connections; a later call opens new ones."""
+        """Close all connections; a later call opens new ones.
+
+        Calls under way raise ClientClosedError; its `note` says whether a change may have been made.
+        """
         self.router.close()

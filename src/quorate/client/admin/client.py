@@ -11,10 +11,12 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeAlias, TypeVar
 
 from quorate.client.admin.io import BlockingIo, finish
-from quorate.client.admin.routing import Calls, ClientConfig, Router
+from quorate.client.admin.pool import ClientConfig
+from quorate.client.admin.routing import Calls, Router
 from quorate.client.connection import ClientError
 from quorate.client.results import refusal_of
 
@@ -143,8 +145,8 @@ class Admin(OpenedByAddresses):
     """A client with blocking calls.
 
     Each call retries after leader changes and lost connections. It returns within
-    `default_api_timeout_ms` or raises ClientError. Close it, or use it as a context manager. One
-    thread at a time uses it.
+    `default_api_timeout_ms` or raises ClientError. Close it, or use it as a context manager. Where
+    several threads use it, their calls and `close` wait for each other.
     """
 
     if TYPE_CHECKING:
@@ -204,6 +206,7 @@ class Admin(OpenedByAddresses):
         """
         super().__init__(config)
         self._on_refusal = on_refusal
+        self._lock = RLock()
         self._router = Router(config, BlockingIo(), monotonic, on_wait, give_up_at)
 
     def __enter__(self) -> Self:
@@ -214,7 +217,8 @@ class Admin(OpenedByAddresses):
 
     def close(self) -> None:
         """Close all connections; a later call opens new ones."""
-        self._router.close()
+        with self._lock:
+            self._router.close()
 
     def __getattr__(self, name: str) -> Any:
         home = _HOME.get(name)
@@ -230,13 +234,14 @@ class Admin(OpenedByAddresses):
         return sorted({*super().__dir__(), *_HOME})
 
     def _run(self, call: Callable[..., Coroutine[Any, Any, T]], /, *args: Any, **words: Any) -> T:
-        try:
-            found = finish(call(*args, **words))
-        except ClientError as error:
-            self._note_refusal(error)
-            raise
-        self._note_refusal(found)
-        return found
+        with self._lock:
+            try:
+                found = finish(call(*args, **words))
+            except ClientError as error:
+                self._note_refusal(error)
+                raise
+            self._note_refusal(found)
+            return found
 
     def _note_refusal(self, outcome: object) -> None:
         found, asked = refusal_of(outcome), self._router.asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -9,6 +10,7 @@ from typing import Final
 
 _ENDS: Final[ContextVar[float | None]] = ContextVar("ends", default=None)
 """When the call that runs gives up (monotonic, s)."""
+_JITTER: Final = 0.2
 
 
 class Deadlines:
@@ -40,3 +42,22 @@ class Deadlines:
         if ends is None:
             return most_ms
         return max(min(most_ms, int((ends - self._now()) * 1000 / shares)), 1)
+
+    def countdown(self, most_ms: int) -> Callable[[], int]:
+        """`left_ms` of the call that runs now, to be asked later and in another thread.
+
+        At most `most_ms` from now, at least 1.
+        """
+        ends = min(self._now() + most_ms / 1000, _ENDS.get() or math.inf)
+        return lambda: max(int((ends - self._now()) * 1000), 1)
+
+
+def backoff(attempts: int, first_ms: int, most_ms: int) -> float:
+    """The time until the next attempt, ms: it doubles each time and varies by a fifth.
+
+    Source: `ExponentialBackoff`.
+    """
+    import random  # most calls never wait, and a tool starts faster without it
+
+    wait = min(first_ms * 2.0 ** min(attempts, 20), max(first_ms, most_ms))
+    return wait * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - keeps no secret

@@ -23,11 +23,13 @@ class Io(Protocol):
         connection: Connection | None,
         work: Callable[[], T],
         abort: Callable[[], None] = lambda: None,
+        wait_s: float | None = None,
     ) -> T:
         """Run `work` and return its result.
 
-        One piece of work at a time uses a connection. Cancelled work leaves its connection broken;
-        without one, `abort` ends the work.
+        One piece of work at a time uses a connection. Another one waits for it, for `wait_s` seconds
+        at most, and fails with NotSentError then, or when the first one broke the connection.
+        Cancelled work leaves its connection broken; without one, `abort` ends the work.
         """
 
     async def pause(self, seconds: float) -> None: ...
@@ -44,6 +46,7 @@ class BlockingIo:
         connection: Connection | None,
         work: Callable[[], T],
         abort: Callable[[], None] = lambda: None,
+        wait_s: float | None = None,
     ) -> T:
         return work()
 

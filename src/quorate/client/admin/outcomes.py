@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from quorate.client.connection import ClientError, NoResponseError
+from quorate.client.connection import ClientError
 from quorate.client.results import RequestFailedError
 from quorate.wire.schema import Message
 
@@ -79,7 +79,7 @@ def is_unknown(failure: ClientError) -> bool:
     """Whether the items of a request that failed in this way may have been changed."""
     if isinstance(failure, RequestFailedError):
         return failure.is_bare and failure.code.retriable
-    return isinstance(failure, NoResponseError)
+    return bool(getattr(failure, "note", ""))
 
 
 def _some(items: Sequence[Any]) -> str:

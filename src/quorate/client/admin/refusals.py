@@ -7,7 +7,7 @@ from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address
-from quorate.client.admin.routing import ClientConfig
+from quorate.client.admin.pool import ClientConfig
 from quorate.client.connection import principal_of
 from quorate.client.results import RequestFailedError
 from quorate.security.acl import AclOperation

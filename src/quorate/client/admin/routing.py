@@ -10,28 +10,32 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address
-from quorate.client.admin.deadlines import Deadlines
+from quorate.client.admin.absent_nodes import (
+    NoActiveControllerError,
+    NoReachableNodeError,
+    NotLoadedError,
+)
+from quorate.client.admin.deadlines import Deadlines, backoff
 from quorate.client.admin.io import Io
-from quorate.client.admin.outcomes import READS, note_of
+from quorate.client.admin.outcomes import READS, is_unknown
+from quorate.client.admin.pool import ClientClosedError, ClientConfig, Pool
 from quorate.client.connection import (
     ClientError,
-    ClientSecurity,
-    ConnectAttempt,
+    ClosedAtFirstRequestError,
     ConnectError,
     Connection,
     Decode,
     NoResponseError,
+    NotSentError,
     SentRequest,
     TlsRefusedError,
-    UnsupportedVersionError,
 )
 from quorate.client.results import (
     ClusterDescription,
-    MismatchedEndpointTypeError,
     NodeDescription,
     RequestFailedError,
     UnsupportedEndpointTypeError,
@@ -53,47 +57,10 @@ SPREAD: Final = 4
 """Connections that share the parts of a large call."""
 READ_AGAIN_S: Final = 1.0
 """How long a controller is believed to be the active one without asking again, for reads."""
-_METADATA: Final = 3
 _SHORT_MS: Final = 100
 """An attempt with less time may fail only because its call gives up."""
-_JITTER: Final = 0.2
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
-
-
-class NoReachableNodeError(ConnectError):
-    """No known node accepts a connection. The message lists every failure."""
-
-
-class NotLoadedError(ClientError):
-    """The node cannot describe the cluster: it has not loaded committed metadata yet."""
-
-    def __init__(self, node: Address) -> None:
-        super().__init__(
-            f"{node} has not loaded the committed metadata yet: the quorum has no leader (a majority "
-            "of the voters must run), or the node has just started"
-        )
-
-
-class ClientConfig(NamedTuple):
-    """How to reach a cluster; times in ms. The names are those of Kafka's client keys."""
-
-    bootstrap: tuple[Address, ...]
-    controllers: bool
-    """Whether `bootstrap` names controllers instead of brokers."""
-    client_id: str = "quorate-admin"
-    default_api_timeout_ms: int = 60_000
-    request_timeout_ms: int = 30_000
-    retry_backoff_ms: int = 100
-    connect_timeout_ms: int = 10_000
-    unreachable_after_ms: int = 5_000
-    """Give up after this time without any connection; Kafka waits for the whole API timeout."""
-    report_after_ms: int = 3_000
-    """Call `on_wait` when a call takes longer."""
-    retry_backoff_max_ms: int = 1_000
-    """The wait between attempts doubles up to this time (KIP-580)."""
-    security: ClientSecurity | None = None
-    """What connections need before requests; None for PLAINTEXT."""
 
 
 class Router:
@@ -119,43 +86,31 @@ class Router:
         self._now = monotonic
         self.deadlines = Deadlines(monotonic, config.default_api_timeout_ms, give_up_at)
         self._on_wait = on_wait
-        self._open: dict[Address, Connection] = {}
+        self._pool = Pool(config, io, self.deadlines)
         self._controller: Address | None = None
+        self._named_by: Address | None = None
+        """The node that named it."""
         self._looked_up_at = float("-inf")
         """When a node named that controller (monotonic, s)."""
-        self.asked: tuple[Address, int] | None = None  # the node of the last request, its API key
         self._cluster: ClusterDescription | None = None
         self._failed_attempts: dict[Address, int] = {}
         """Attempts per node since the last success; the node with the fewest is next."""
 
+    @property
+    def asked(self) -> tuple[Address, int] | None:
+        """The node of the last request, and its API key."""
+        return self._pool.asked
+
     def close(self) -> None:
-        """Close all connections; a later call opens new ones."""
-        for connection in self._open.values():
-            connection.close()
-        self._open.clear()
+        """Close all connections and end the calls under way; a later call opens new ones."""
+        self._pool.close()
 
     # -- requests -----------------------------------------------------------------------------
     async def ask(
         self, connection: Connection, request: Message, answer: type[M], at_least: int = 0
     ) -> M:
         """Send the request; a connection that fails is not used again."""
-        self.asked = connection.address, type(request).schema.key or 0
-        timeout_ms = self.deadlines.left_ms(self.config.request_timeout_ms)
-        try:
-            return await self._io.run(
-                connection, lambda: connection.call(request, answer, timeout_ms, at_least)
-            )
-        except UnsupportedVersionError:
-            raise  # nothing was sent
-        except NoResponseError as error:
-            self._drop(connection)
-            note = note_of(request)
-            if note is None:
-                raise
-            raise type(error)(f"{error}; {note}", note) from None
-        except BaseException:
-            self._drop(connection)
-            raise
+        return await self._pool.ask(connection, request, answer, at_least)
 
     async def ask_active(self, request: Message, answer: type[M], at_least: int = 0) -> M:
         """Ask the active controller, or any broker."""
@@ -174,7 +129,7 @@ class Router:
         node = await self.active_to_read()
         if len(requests) == 1:
             return [await self.ask(node, requests[0], answer)]
-        timeout_ms = self.deadlines.left_ms(self.config.request_timeout_ms)
+        pool = self._pool
         connections: list[Connection] = []
         waiting: deque[tuple[Connection, SentRequest]] = deque()
         found: list[M] = []
@@ -183,22 +138,24 @@ class Router:
         async def send(connection: Connection) -> None:
             request = next(rest, None)
             if request is not None:
-                sent = await self._io.run(connection, partial(connection.send, request, timeout_ms))
+                sent = await pool.run(connection, partial(connection.send, request))
                 waiting.append((connection, sent))
+
+        def receive(connection: Connection, sent: SentRequest) -> Callable[[int], M]:
+            return lambda left_ms: connection.receive(sent, answer, decode)
 
         try:
             # Not `node` itself: another call may use it between a request and its response.
             for _ in range(min(SPREAD, len(requests))):
-                connections.append(await self._made(node.address))
+                connections.append(await pool.add(node.address))
                 await send(connections[-1])
             while waiting:
                 connection, sent = waiting.popleft()
-                work = partial(connection.receive, sent, answer, decode)
-                found.append(await self._io.run(connection, work))
+                found.append(await pool.run(connection, receive(connection, sent)))
                 await send(connection)
         finally:
             for connection in connections:
-                connection.close()
+                pool.drop(connection)
         return found
 
     async def gather(self, jobs: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
@@ -232,7 +189,9 @@ class Router:
 
     async def _retry(self, attempt: Callable[[], Awaitable[T]], started: float, ends: float) -> T:
         reported = False
+        is_refused = True
         attempts = 0
+        closings = self._pool.closings
         note = ""
         last: ClientError | None = None
         left_ms = (ends - started) * 1000
@@ -251,13 +210,19 @@ class Router:
                 failure = error
             self._controller = None
             note = getattr(failure, "note", "") or note
-            # 3. Give up early when nothing accepts connections: Kafka's tools would wait a minute for
-            #    a mistyped address.
-            backoff_ms = self._backoff_ms(attempts)
+            self._check_not_closed(closings, note)
+            # 3. Give up early when nothing accepts connections, or every one is closed at its first
+            #    request, as SASL listeners do without a login: Kafka's tools would wait a minute.
+            backoff_ms = backoff(
+                attempts, self.config.retry_backoff_ms, self.config.retry_backoff_max_ms
+            )
+            if attempts == 0 and isinstance(failure, NotSentError):
+                backoff_ms = 0.0  # a node closes idle connections: a new one serves at once
             attempts += 1
             elapsed_ms = (self._now() - started) * 1000
             limit = (ends - started) * 1000
-            if isinstance(failure, NoReachableNodeError):
+            is_refused = is_refused and isinstance(failure, ClosedAtFirstRequestError)
+            if is_refused or isinstance(failure, NoReachableNodeError):
                 limit = min(limit, self.config.unreachable_after_ms)
             if elapsed_ms + backoff_ms >= limit:
                 if isinstance(failure, NoResponseError) and left_ms < _SHORT_MS:
@@ -271,17 +236,12 @@ class Router:
                 self._on_wait(str(failure))
                 reported = True
             await self._io.pause(backoff_ms / 1000)
+            self._check_not_closed(closings, note)
 
-    def _backoff_ms(self, attempts: int) -> float:
-        """The time until the next attempt: it doubles each time and varies by a fifth.
-
-        Source: `ExponentialBackoff`.
-        """
-        import random  # most calls never wait, and a tool starts faster without it
-
-        first, most = self.config.retry_backoff_ms, self.config.retry_backoff_max_ms
-        wait = min(first * 2.0 ** min(attempts, 20), max(first, most))
-        return wait * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - keeps no secret
+    def _check_not_closed(self, closings: int, note: str) -> None:
+        """Raise ClientClosedError if the client was closed since the call began."""
+        if self._pool.closings != closings:
+            raise ClientClosedError(note)
 
     async def change(
         self,
@@ -303,13 +263,13 @@ class Router:
             nonlocal uncertain
             try:
                 await send()
-            except NoResponseError:
-                uncertain = True
-                raise
             except RequestFailedError as error:
                 if uncertain and await is_done(error.code):
                     return
-                uncertain |= error.is_bare and error.code.retriable
+                uncertain |= is_unknown(error)
+                raise
+            except ClientError as error:
+                uncertain |= is_unknown(error)
                 raise
 
         await self.retry(attempt)
@@ -327,12 +287,12 @@ class Router:
         failures = []
         is_refused = False
         known = [node.address for node in self._cluster.nodes.values()] if self._cluster else ()
-        nodes = dict.fromkeys((*self._open, *self.config.bootstrap, *known))
+        nodes = dict.fromkeys((*self._pool.addresses, *self.config.bootstrap, *known))
         known_first = sorted(nodes, key=lambda each: self._failed_attempts.get(each, 0))
         for number, address in enumerate(known_first):
             try:
                 # A silent node leaves time for the others.
-                connection = await self._connect(address, len(nodes) - number)
+                connection = await self._pool.connect(address, len(nodes) - number)
                 self._failed_attempts[address] = self._failed_attempts.get(address, 0) + 1
                 return connection
             except (ConnectError, NoResponseError, TlsRefusedError) as error:
@@ -354,7 +314,14 @@ class Router:
             if cluster.controller_id not in cluster.nodes:
                 raise RequestFailedError(ErrorCode.NOT_CONTROLLER, "No controller is active")
             self._controller = cluster.nodes[cluster.controller_id].address
-        return await self._connect(self._controller)
+        named, asked = self._controller, self._named_by
+        try:
+            return await self._pool.connect(named)
+        except ConnectError as error:
+            if asked is None or self._cluster is None:
+                raise
+            nodes = (node.address for node in self._cluster.nodes.values())
+            raise NoActiveControllerError(asked, named, error, nodes) from None
 
     async def active_to_read(self) -> Connection:
         """Connect as `active` does, to a controller that is still the active one.
@@ -377,7 +344,7 @@ class Router:
             known = ", ".join(map(str, sorted(nodes)))
             raise ClientError(f"The cluster has no node {node_id}; it has {known}")
         try:
-            return await self._connect(nodes[node_id].address)
+            return await self._pool.connect(nodes[node_id].address)
         except ConnectError as error:
             self._cluster = None
             raise NoReachableNodeError(str(error)) from None
@@ -395,7 +362,7 @@ class Router:
         lowest = 2 if with_fenced else 1 if direct else 0
         answer = await self.ask(node, request, DescribeClusterResponse, lowest)
         if answer.error_code == ErrorCode.UNSUPPORTED_VERSION and not _is_loaded(node.features):
-            self._drop(node)
+            self._pool.drop(node)
             raise NotLoadedError(node.address)
         check(answer.error_code, answer.error_message)
         nodes = {
@@ -406,41 +373,9 @@ class Router:
         if not with_fenced:
             self._cluster = cluster
         if answer.controller_id in nodes and direct:
-            self._controller = nodes[answer.controller_id].address
+            self._controller, self._named_by = nodes[answer.controller_id].address, node.address
             self._looked_up_at = self._now()
         return cluster
-
-    async def _connect(self, address: Address, shares: int = 1) -> Connection:
-        found = self._open.get(address)
-        if found is not None:
-            return found
-        made = await self._made(address, shares)
-        if not self.config.controllers and not made.serves(_METADATA):
-            made.close()
-            raise MismatchedEndpointTypeError(
-                ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-                f"{address} is a controller, but a broker was expected. Use --bootstrap-controller "
-                "(bootstrap.controllers) to connect to controllers",
-            )
-        kept = self._open.setdefault(address, made)
-        if kept is not made:  # another call connected meanwhile
-            made.close()
-        return kept
-
-    async def _made(self, address: Address, shares: int = 1) -> Connection:
-        config = self.config
-        timeout_ms = self.deadlines.left_ms(config.connect_timeout_ms, shares)
-        attempt = ConnectAttempt()
-        return await self._io.run(
-            None,
-            lambda: Connection(address, config.client_id, timeout_ms, config.security, attempt),
-            attempt.abort,
-        )
-
-    def _drop(self, connection: Connection) -> None:
-        connection.close()
-        if self._open.get(connection.address) is connection:
-            del self._open[connection.address]
 
 
 class Calls:
