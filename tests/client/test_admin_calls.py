@@ -48,7 +48,7 @@ from quorate.client.admin.topics import (
     TopicDescription,
 )
 from quorate.client.config import BootstrapError
-from quorate.client.connection import InvalidValueError
+from quorate.client.errors import InvalidValueError
 from quorate.wire.messages import (
     AlterReplicaLogDirsResponse,
     AlterUserScramCredentialsResponse,

@@ -11,7 +11,7 @@ import pytest
 from quorate.base.ids import Address
 from quorate.client.admin.aio import AsyncioIo
 from quorate.client.admin.deadlines import Deadlines
-from quorate.client.connection import ConnectError, NotSentError
+from quorate.client.errors import ConnectError, RequestNotSentError
 
 
 class Logged:
@@ -101,7 +101,7 @@ def test_a_call_waits_for_a_connection_only_as_long_as_it_may() -> None:
         io = AsyncioIo()
         first = asyncio.create_task(io.run(connection, may_end.wait))
         await asyncio.sleep(0)
-        with pytest.raises(NotSentError, match="h:1 has not answered an earlier call"):
+        with pytest.raises(RequestNotSentError, match="h:1 has not answered an earlier call"):
             await io.run(connection, lambda: connection.log.append("sent"), wait_s=0.01)
         may_end.set()
         assert await first

@@ -9,11 +9,10 @@ import pytest
 from client.fake_node import HANG_UP, SILENCE, FakeNode
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address
-from quorate.client.connection import (
+from quorate.client.connection import ClientSecurity, Connection
+from quorate.client.errors import (
     ClientError,
-    ClientSecurity,
     ConnectError,
-    Connection,
     NoResponseError,
     SilentNodeError,
     TlsRefusedError,

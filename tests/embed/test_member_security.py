@@ -8,7 +8,8 @@ import pytest
 
 from embed.test_guarantees import Journal, free_address, run, until
 from quorate.base.errors import QuorateError
-from quorate.client.connection import ClientSecurity, Connection, LoginError, TlsRefusedError
+from quorate.client.connection import ClientSecurity, Connection
+from quorate.client.errors import LoginError, TlsRefusedError
 from quorate.embed import Member, create
 from quorate.embed.arguments import parse_address
 from quorate.embed.first_start import is_unconfirmed

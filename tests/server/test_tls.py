@@ -9,7 +9,8 @@ import pytest
 import trustme
 
 from quorate.base.ids import Address
-from quorate.client.connection import ClientSecurity, Connection, TlsRefusedError
+from quorate.client.connection import ClientSecurity, Connection
+from quorate.client.errors import TlsRefusedError
 from quorate.security.tls.contexts import client_context, server_context
 from quorate.security.tls.explain import explain, is_refusal
 from quorate.security.tls.reload import ReloadingContext

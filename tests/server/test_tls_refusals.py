@@ -15,7 +15,8 @@ import pytest
 
 from quorate.base.ids import Address
 from quorate.cli.main import run
-from quorate.client.connection import ClientSecurity, ConnectError, Connection, TlsRefusedError
+from quorate.client.connection import ClientSecurity, Connection
+from quorate.client.errors import ConnectError, TlsRefusedError
 from quorate.client.leader import Controllers
 from quorate.client.log_fetcher import LogFetcher
 from quorate.raft.inputs import SendFailure

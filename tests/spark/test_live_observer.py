@@ -11,7 +11,7 @@ import pytest
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, OffsetAndEpoch
 from quorate.client import leader as leader_module
-from quorate.client.connection import ConnectError
+from quorate.client.errors import ConnectError
 from quorate.client.leader import Controllers
 from quorate.spark.stream.live import LogDivergedError, StreamFetcher, UnreachableError
 from quorate.spark.stream.live_feed import LiveFeed

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     )
     from quorate.client.alter import AlterError, QuorumView, Targets, steps_to
     from quorate.client.config import BootstrapError, client_config
-    from quorate.client.connection import (
+    from quorate.client.connection import Connection
+    from quorate.client.errors import (
         ClientError,
         ConnectError,
-        Connection,
         NoResponseError,
         TlsRefusedError,
         UnsupportedVersionError,
@@ -45,8 +45,9 @@ else:
             "NoReachableNodeError NotLoadedError PartlyDoneError",
             "alter": "AlterError QuorumView Targets steps_to",
             "config": "BootstrapError client_config",
-            "connection": "ClientError ConnectError Connection NoResponseError "
-            "TlsRefusedError UnsupportedVersionError",
+            "connection": "Connection",
+            "errors": "ClientError ConnectError NoResponseError TlsRefusedError "
+            "UnsupportedVersionError",
             "results": "ClusterDescription FeatureMetadata MismatchedEndpointTypeError "
             "NodeDescription QuorumInfo ReplicaStatus RequestFailedError UnsupportedEndpointTypeError",
         },

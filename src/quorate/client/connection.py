@@ -14,8 +14,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, cast
 
 from quorate import __version__
-from quorate.base.errors import ErrorCode, QuorateError
+from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address
+from quorate.client.errors import (
+    ClientError,
+    ClosedAtFirstRequestError,
+    ConnectError,
+    HandshakeTimeoutError,
+    InvalidValueError,
+    LoginError,
+    NoResponseError,
+    RequestNotSentError,
+    ResponseTimeoutError,
+    TlsRefusedError,
+    UnsupportedVersionError,
+)
 from quorate.wire.errors import EncodeError, TlsBytesError, UnsupportedFieldError, WireError
 from quorate.wire.frame import FrameReader
 from quorate.wire.header import decode_response, encode_request
@@ -39,59 +52,6 @@ _SASL_HINT: Final = " (is it a SASL listener? Then set security.protocol in --co
 M = TypeVar("M", bound=Message)
 Decode = Callable[[bytes, int, int], tuple[int, Message]]
 """From a frame, an API key and a version: the correlation id and the response."""
-
-
-class ClientError(QuorateError):
-    """A request failed."""
-
-
-class ConnectError(ClientError):
-    """No connection could be made: the node did not receive the request."""
-
-
-class NotSentError(ConnectError):
-    """The connection was closed before the request was sent."""
-
-
-class NoResponseError(ClientError):
-    """The connection broke or timed out after sending: the node may have processed the request."""
-
-    def __init__(self, message: str, note: str = "") -> None:
-        """Keep `note`: what the request may have done."""
-        super().__init__(message)
-        self.note = note
-
-
-class ClosedAtFirstRequestError(NoResponseError):
-    """The node took ApiVersions, and closed the connection at the request after it."""
-
-
-class SilentNodeError(ClientError):
-    """The node accepted the connection and did not answer in time."""
-
-
-class HandshakeTimeoutError(ConnectError, SilentNodeError):
-    """The node did not complete the TLS handshake in time."""
-
-
-class ResponseTimeoutError(NoResponseError, SilentNodeError):
-    """The node did not answer a request in time."""
-
-
-class UnsupportedVersionError(ClientError):
-    """The node does not support the request, or no version that has all needed fields."""
-
-
-class InvalidValueError(ClientError):
-    """A value is not in the range of its field; nothing was sent."""
-
-
-class LoginError(ClientError):
-    """The node refused the login, or this side has no credential; another attempt fails too."""
-
-
-class TlsRefusedError(LoginError):
-    """This side or the node does not accept the other's certificate, version of TLS or ciphers."""
 
 
 class Explain(Protocol):
@@ -288,7 +248,7 @@ class Connection:
     def send(self, request: Message, timeout_ms: int, at_least: int = 0) -> SentRequest:
         """The first half of `call`: what `receive` needs. Raises as `call` does.
 
-        Raises NotSentError where the node has closed the connection before.
+        Raises RequestNotSentError where the node has closed the connection before.
         """
         key = type(request).schema.key
         assert key is not None, "only requests have an api key"
@@ -299,7 +259,7 @@ class Connection:
         return self._send(request, key, version, timeout_ms)
 
     def _check_open(self) -> None:
-        """Raise NotSentError if the node has closed the connection while it was idle.
+        """Raise RequestNotSentError if the node has closed the connection while it was idle.
 
         Nodes do so with connections that are idle for long (`connections.max.idle.ms`), and when they
         end. A request sent then has no response, and whether it was applied would be unknown.
@@ -315,7 +275,9 @@ class Connection:
             if isinstance(error, BlockingIOError) or error.errno in _NOTHING_YET:
                 return
             why = str(error.strerror or error)
-        raise NotSentError(f"The connection to {self.address} was closed before the request: {why}")
+        raise RequestNotSentError(
+            f"The connection to {self.address} was closed before the request: {why}"
+        )
 
     def receive(self, sent: SentRequest, answer: type[M], decode: Decode = decode_response) -> M:
         """The second half of `call`. Raises as `call` does."""

@@ -13,15 +13,13 @@ from typing import Any, ClassVar, Final, Self, TypeVar
 
 from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import METADATA_TOPIC, Address
-from quorate.client.connection import (
+from quorate.client.connection import ClientSecurity, Connection, principal_of
+from quorate.client.errors import (
     ClientError,
-    ClientSecurity,
-    Connection,
     LoginError,
     NoResponseError,
     TlsRefusedError,
     UnsupportedVersionError,
-    principal_of,
 )
 from quorate.wire.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
 from quorate.wire.messages.fetch import FetchResponse, FetchSnapshotResponse

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, Listener, Listeners, ReplicaKey
-from quorate.client.connection import ClientError, NoResponseError
+from quorate.client.errors import ClientError, NoResponseError
 from quorate.wire.messages.quorum import DescribeQuorumResponse
 
 DENIED: Final = frozenset(

@@ -17,7 +17,8 @@ from typing import Final
 
 from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import Address, ReplicaKey, Uuid, uuid_to_text
-from quorate.client.connection import ClientError, Connection
+from quorate.client.connection import Connection
+from quorate.client.errors import ClientError
 from quorate.config.dynamic_voters import DynamicVoter
 from quorate.config.node_file import load_config
 from quorate.formats.metadata_records import ClientQuotaRecord

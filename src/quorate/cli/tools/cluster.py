@@ -103,7 +103,7 @@ def unregister_controller(node_id: int, **options: Any) -> None:
 
 def _remove(send: Callable[[], None], kind: str, node_id: int, options: Mapping[str, Any]) -> None:
     """Remove a registration. A cluster without the API is reported with success, as in Kafka."""
-    from quorate.client.connection import UnsupportedVersionError
+    from quorate.client.errors import UnsupportedVersionError
     from quorate.client.results import RequestFailedError
 
     is_supported = True
@@ -128,7 +128,7 @@ def _remove(send: Callable[[], None], kind: str, node_id: int, options: Mapping[
 @_connected
 def list_endpoints(include_fenced_brokers: bool, **options: Any) -> None:
     """List the nodes and their addresses."""
-    from quorate.client.connection import UnsupportedVersionError
+    from quorate.client.errors import UnsupportedVersionError
 
     with _open(options) as admin:
         direct = admin.config.controllers

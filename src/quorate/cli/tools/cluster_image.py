@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import QuorateError
-from quorate.client.connection import LoginError
+from quorate.client.errors import LoginError
 from quorate.client.leader import Controllers, ForeignQuorumError, LeaderError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quorate.client.admin.configs import Resource, ResourceType
 from quorate.client.admin.reassignments import PartitionName
-from quorate.client.connection import ClientError
+from quorate.client.errors import ClientError
 from quorate.client.results import RequestFailedError
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ import shlex
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quorate.base.ids import Address
-from quorate.client.connection import ClientError, ConnectError, Connection, SilentNodeError
+from quorate.client.connection import Connection
+from quorate.client.errors import ClientError, ConnectError, SilentNodeError
 
 if TYPE_CHECKING:
     from quorate.client import Admin

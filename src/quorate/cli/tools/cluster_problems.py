@@ -22,7 +22,7 @@ from quorate.cli.tools.cluster_probe import Probe, bootstrap_words, probe
 from quorate.cli.tools.cluster_registrations import registrations, removal
 from quorate.client import NoActiveControllerError, NotLoadedError
 from quorate.client.admin.reassignments import PartitionName, Reassignment
-from quorate.client.connection import (
+from quorate.client.errors import (
     ClientError,
     ConnectError,
     LoginError,

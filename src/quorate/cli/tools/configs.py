@@ -71,7 +71,7 @@ def configs(ctx: click.Context, /, **options: Any) -> int:
     given = given_options(ctx)
     entities = entities_of(ctx, given, options)
     check_options(given, entities)
-    from quorate.client.connection import UnsupportedVersionError
+    from quorate.client.errors import UnsupportedVersionError
     from quorate.client.results import RequestFailedError
 
     with open_tool(options, _NO_LIST) as admin:

@@ -21,7 +21,7 @@ from quorate.cli.tools.config_entities import (
     ConfigEntities,
 )
 from quorate.client.admin.configs import ConfigEntry, ConfigEntrySource, Resource, ResourceType
-from quorate.client.connection import UnsupportedVersionError
+from quorate.client.errors import UnsupportedVersionError
 from quorate.client.results import RequestFailedError
 from quorate.formats.json_text import double
 

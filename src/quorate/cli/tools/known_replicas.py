@@ -13,7 +13,7 @@ from quorate.cli.flat_options import FlatToolError
 from quorate.cli.tools.cluster_image import ImageUnreadableError, read_image
 from quorate.client.admin.acls import AclFilter
 from quorate.client.admin.reassignments import PartitionName
-from quorate.client.connection import UnsupportedVersionError
+from quorate.client.errors import UnsupportedVersionError
 from quorate.client.results import RequestFailedError
 from quorate.security.acl import AclResource
 

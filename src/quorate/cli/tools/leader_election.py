@@ -25,7 +25,7 @@ from quorate.cli.partly_done import parts_reported
 
 if TYPE_CHECKING:
     from quorate.client.admin.reassignments import PartitionName
-    from quorate.client.connection import ClientError
+    from quorate.client.errors import ClientError
     from quorate.client.results import RequestFailedError
 
 _TIMEOUT_S: Final = 30
@@ -60,7 +60,7 @@ quorate leader-election --bootstrap-controller localhost:9093 --election-type un
 def leader_election(ctx: click.Context, /, **options: Any) -> int:
     """Elect partition leaders (Kafka's kafka-leader-election)."""
     from quorate.client.admin.elections import ElectionType
-    from quorate.client.connection import ClientError
+    from quorate.client.errors import ClientError
 
     given = given_options(ctx)
     check_options(given)
@@ -93,7 +93,7 @@ def leader_election(ctx: click.Context, /, **options: Any) -> int:
 def _known_failure(error: ClientError) -> str | None:
     """What Kafka's tool prints on stdout besides the error; None for an error of another kind."""
     from quorate.client import NotLoadedError
-    from quorate.client.connection import ConnectError, NoResponseError, SilentNodeError
+    from quorate.client.errors import ConnectError, NoResponseError, SilentNodeError
     from quorate.client.results import RequestFailedError
 
     if isinstance(error, RequestFailedError):

@@ -36,7 +36,7 @@ def log_dirs(ctx: click.Context, /, **options: Any) -> int:
 
     A broker that fails does not hide the others. The exit code is then 1.
     """
-    from quorate.client.connection import ClientError
+    from quorate.client.errors import ClientError
 
     given = given_options(ctx)
     if "command-config" not in given and "bootstrap-controller" not in given:

@@ -15,7 +15,7 @@ from quorate.cli.tools.metadata_quorum_describe import QuorumToolError, endpoint
 
 if TYPE_CHECKING:
     from quorate.client import Admin
-    from quorate.client.connection import ClientError
+    from quorate.client.errors import ClientError
     from quorate.config.settings import Settings
 
 
@@ -176,7 +176,7 @@ def remove_controller(
 
 def _remove(admin: Admin, key: ReplicaKey, unregister: bool) -> None:
     """Remove the voter. Raises QuorumToolError, or a ClientError, where it cannot be removed."""
-    from quorate.client.connection import ClientError
+    from quorate.client.errors import ClientError
 
     try:
         admin.remove_voter(key)
@@ -192,7 +192,7 @@ def _remove(admin: Admin, key: ReplicaKey, unregister: bool) -> None:
 
 def _unregister(admin: Admin, controller_id: int) -> None:
     """Unregister the removed voter. Raises QuorumToolError; the voter stays removed."""
-    from quorate.client.connection import ClientError
+    from quorate.client.errors import ClientError
 
     try:
         admin.unregister_controller(controller_id)
@@ -206,7 +206,7 @@ def _unregister(admin: Admin, controller_id: int) -> None:
 
 def _refusal(error: ClientError) -> tuple[ErrorCode | None, str]:
     """The error code, None where the cluster gave none, and the reason."""
-    from quorate.client.connection import UnsupportedVersionError
+    from quorate.client.errors import UnsupportedVersionError
     from quorate.client.results import RequestFailedError
 
     if isinstance(error, RequestFailedError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from quorate.client.config import client_config
-from quorate.client.connection import LoginError
+from quorate.client.errors import LoginError
 from quorate.client.leader import Controllers, LeaderError
 from quorate.shell.commands import ShellState
 from quorate.shell.following import QuorumFollower

@@ -34,7 +34,7 @@ from quorate.cli.tools.reassign_throttles import (
 from quorate.cli.tools.steps import Steps
 from quorate.client.admin.log_dirs import TopicPartitionReplica
 from quorate.client.admin.reassignments import PartitionName, Reassignment
-from quorate.client.connection import ClientError
+from quorate.client.errors import ClientError
 from quorate.client.results import RequestFailedError
 
 if TYPE_CHECKING:

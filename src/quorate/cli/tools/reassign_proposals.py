@@ -15,7 +15,7 @@ from quorate.cli.tools.known_replicas import replicas_in, sees_every_topic, topi
 from quorate.cli.tools.reassign_files import duplicates, read_topics
 from quorate.cli.topic_filter import matching
 from quorate.client.admin.reassignments import PartitionName
-from quorate.client.connection import UnsupportedVersionError
+from quorate.client.errors import UnsupportedVersionError
 from quorate.config_definitions.java_text import split_parts
 from quorate.controller.placement import UsableBroker, by_rack, place
 from quorate.controller.result import ApiError

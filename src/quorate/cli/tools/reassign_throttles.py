@@ -9,7 +9,7 @@ from quorate.cli.flat_options import FlatToolError
 from quorate.cli.tools.steps import Steps
 from quorate.client.admin.configs import AlterConfigOp, OpType, Resource, ResourceType
 from quorate.client.admin.reassignments import PartitionName, Reassignment
-from quorate.client.connection import ClientError, NoResponseError
+from quorate.client.errors import ClientError, NoResponseError
 
 if TYPE_CHECKING:
     from quorate.client import Admin

@@ -28,7 +28,7 @@ from quorate.cli.tools.steps import Steps
 from quorate.client.admin.configs import AlterConfigOp, OpType, Resource, ResourceType
 from quorate.client.admin.log_dirs import TopicPartitionReplica
 from quorate.client.admin.reassignments import PartitionName, Reassignment
-from quorate.client.connection import ClientError, UnsupportedVersionError
+from quorate.client.errors import ClientError, UnsupportedVersionError
 from quorate.client.results import RequestFailedError
 
 if TYPE_CHECKING:

@@ -103,7 +103,7 @@ def _is_unsure(error: BaseException) -> bool:
     """Whether steps that are left may have been made."""
     # Imported here: the help of a tool loads no client.
     from quorate.client.admin.outcomes import PartlyDoneError
-    from quorate.client.connection import NoResponseError
+    from quorate.client.errors import NoResponseError
 
     if isinstance(error, PartlyDoneError):
         return bool(error.unknown)

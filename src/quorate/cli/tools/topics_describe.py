@@ -14,7 +14,7 @@ from quorate.cli.flat_options import FlatToolError, print_json
 from quorate.client.admin.configs import ConfigEntry, ConfigEntrySource, Resource, ResourceType
 from quorate.client.admin.reassignments import PartitionName, Reassignment
 from quorate.client.admin.topics import PartitionDescription, TopicDescription
-from quorate.client.connection import UnsupportedVersionError
+from quorate.client.errors import UnsupportedVersionError
 from quorate.client.results import RequestFailedError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from quorate.base.ids import ReplicaKey
 from quorate.client import QuorumInfo
 from quorate.client.admin import ClientConfig
-from quorate.client.connection import LoginError
+from quorate.client.errors import LoginError
 from quorate.client.leader import Controllers, LeaderError
 from quorate.client.log_fetcher import LogFetcher
 from quorate.formats.batch import control_records, iter_batches

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from quorate.base.ids import Address
-from quorate.client.connection import ClientError, ConnectError
+from quorate.client.errors import ClientError, ConnectError
 
 
 class NoReachableNodeError(ConnectError):

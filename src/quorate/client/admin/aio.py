@@ -13,7 +13,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from quorate.client.connection import Connection, NotSentError
+from quorate.client.connection import Connection
+from quorate.client.errors import RequestNotSentError
 
 T = TypeVar("T")
 
@@ -44,10 +45,10 @@ class AsyncioIo:
                 await lock.acquire()
         except TimeoutError:
             why = f"{connection.address} has not answered an earlier call of this client in time"
-            raise NotSentError(why) from None
+            raise RequestNotSentError(why) from None
         try:
             if not connection.is_usable:  # by the call that this one waited for
-                raise NotSentError(f"The connection to {connection.address} was closed")
+                raise RequestNotSentError(f"The connection to {connection.address} was closed")
             return await _in_thread(work, lambda result: connection.release(), connection.abort)
         finally:
             lock.release()

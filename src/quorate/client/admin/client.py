@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 from quorate.client.admin.io import BlockingIo, finish
 from quorate.client.admin.pool import ClientConfig
 from quorate.client.admin.routing import Calls, Router
-from quorate.client.connection import ClientError
+from quorate.client.errors import ClientError
 from quorate.client.results import refusal_of
 
 if TYPE_CHECKING:

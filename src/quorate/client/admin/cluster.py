@@ -7,7 +7,7 @@ from typing import NamedTuple
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address
 from quorate.client.admin.routing import Calls
-from quorate.client.connection import ClientError
+from quorate.client.errors import ClientError
 from quorate.client.results import ClusterDescription, check
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quorate.client.admin.parts import each_failed, in_parts, merged, parts_of, text_bytes
 from quorate.client.admin.routing import Calls, item_failure
-from quorate.client.connection import ClientError, Connection
+from quorate.client.connection import Connection
+from quorate.client.errors import ClientError
 from quorate.client.results import RequestFailedError, check
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ class Io(Protocol):
         """Run `work` and return its result.
 
         One piece of work at a time uses a connection. Another one waits for it, for `wait_s` seconds
-        at most, and fails with NotSentError then, or when the first one broke the connection.
+        at most, and fails with RequestNotSentError then, or when the first one broke the connection.
         Cancelled work leaves its connection broken; without one, `abort` ends the work.
         """
 

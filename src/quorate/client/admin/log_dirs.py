@@ -8,7 +8,7 @@ from typing import NamedTuple
 from quorate.client.admin.parts import each_failed
 from quorate.client.admin.reassignments import PartitionName, by_topic
 from quorate.client.admin.routing import Calls
-from quorate.client.connection import ClientError
+from quorate.client.errors import ClientError
 from quorate.client.results import RequestFailedError, check, failure_of
 
 

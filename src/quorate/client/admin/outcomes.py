@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from quorate.client.connection import ClientError
+from quorate.client.errors import ClientError
 from quorate.client.results import RequestFailedError
 from quorate.wire.schema import Message
 

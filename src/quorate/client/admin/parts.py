@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from quorate.base.errors import ErrorCode
 from quorate.client.admin.outcomes import PartlyDoneError, is_unknown
-from quorate.client.connection import ClientError
+from quorate.client.errors import ClientError
 from quorate.client.results import RequestFailedError
 
 if TYPE_CHECKING:

@@ -10,14 +10,8 @@ from quorate.base.ids import Address
 from quorate.client.admin.deadlines import Deadlines
 from quorate.client.admin.io import Io
 from quorate.client.admin.outcomes import note_of
-from quorate.client.connection import (
-    ClientError,
-    ClientSecurity,
-    ConnectAttempt,
-    Connection,
-    NoResponseError,
-    NotSentError,
-)
+from quorate.client.connection import ClientSecurity, ConnectAttempt, Connection
+from quorate.client.errors import ClientError, NoResponseError, RequestNotSentError
 from quorate.client.results import MismatchedEndpointTypeError
 from quorate.wire.schema import Message
 
@@ -79,7 +73,7 @@ class Pool:
 
     @property
     def addresses(self) -> tuple[Address, ...]:
-        """Of the nodes with an open connection."""
+        """The nodes with an open connection."""
         return tuple(self._open)
 
     def close(self) -> None:
@@ -98,7 +92,7 @@ class Pool:
     async def run(self, connection: Connection, work: Callable[[int], T]) -> T:
         """Run `work` on the connection when it is free. Its argument: the time it has, ms.
 
-        Raises NotSentError where the connection was closed meanwhile, or is not free in time. A
+        Raises RequestNotSentError where the connection was closed meanwhile, or is not free in time. A
         connection whose work fails is not used again. Work that is cancelled while it waits leaves
         the connection to the work in progress.
         """
@@ -117,7 +111,7 @@ class Pool:
         try:
             return await self._io.run(connection, begin, wait_s=left_ms() / 1000)
         except ClientError as error:
-            if is_begun and isinstance(error, (NoResponseError, NotSentError)):
+            if is_begun and isinstance(error, (NoResponseError, RequestNotSentError)):
                 self.drop(connection)
                 connection.release()  # where `close` has aborted it
             raise

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from quorate.base.errors import ErrorCode
 from quorate.client.admin.parts import in_parts, merged, parts_of, text_bytes
 from quorate.client.admin.routing import Calls, item_failure
-from quorate.client.connection import UnsupportedVersionError
+from quorate.client.errors import UnsupportedVersionError
 from quorate.client.results import RequestFailedError, check
 
 _NO_FACTOR_OPTION: Final = (

@@ -23,15 +23,13 @@ from quorate.client.admin.deadlines import Deadlines, backoff
 from quorate.client.admin.io import Io
 from quorate.client.admin.outcomes import READS, is_unknown
 from quorate.client.admin.pool import ClientClosedError, ClientConfig, Pool
-from quorate.client.connection import (
+from quorate.client.connection import Connection, Decode, SentRequest
+from quorate.client.errors import (
     ClientError,
     ClosedAtFirstRequestError,
     ConnectError,
-    Connection,
-    Decode,
     NoResponseError,
-    NotSentError,
-    SentRequest,
+    RequestNotSentError,
     TlsRefusedError,
 )
 from quorate.client.results import (
@@ -216,7 +214,7 @@ class Router:
             backoff_ms = backoff(
                 attempts, self.config.retry_backoff_ms, self.config.retry_backoff_max_ms
             )
-            if attempts == 0 and isinstance(failure, NotSentError):
+            if attempts == 0 and isinstance(failure, RequestNotSentError):
                 backoff_ms = 0.0  # a node closes idle connections: a new one serves at once
             attempts += 1
             elapsed_ms = (self._now() - started) * 1000

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from quorate.base.ids import Uuid
 from quorate.client.admin.parts import ITEM_BYTES, in_parts, merged, parts_of, text_bytes
 from quorate.client.admin.routing import Calls, item_failure
-from quorate.client.connection import Connection, NoResponseError
+from quorate.client.connection import Connection
+from quorate.client.errors import NoResponseError
 from quorate.client.results import RequestFailedError, failure_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 from quorate.client import leader
-from quorate.client.connection import LoginError
+from quorate.client.errors import LoginError
 from quorate.client.log_fetcher import LogFetcher
 from quorate.spark.files.paths import SourceError, TransientError
 from quorate.wire.schema import Message
