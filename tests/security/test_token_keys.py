@@ -163,6 +163,7 @@ def test_the_curve_chooses_among_keys_without_an_id():
         (token(EC, "ES256", kid="ec"), [public(EC384, kid="ec")]),
         (GOOD[:-4] + "AAAA", [public(RSA)]),
     ],
+    ids=["use", "operations", "kind", "algorithm", "curve", "signature"],
 )
 def test_a_key_for_something_else_checks_nothing(signed, keys):
     with pytest.raises(SaslError):
