@@ -31,9 +31,13 @@ _Config = m.IncrementalAlterConfigsRequest.AlterConfigsResource
 _Reassigned = m.AlterPartitionReassignmentsRequest.ReassignableTopic
 ITEMS: dict[str, dict[str, Any]] = {
     "CreateTopics": {"topics": [m.CreateTopicsRequest.CreatableTopic(name="a")]},
-    "DeleteTopics": {"topics": [m.DeleteTopicsRequest.DeleteTopicState(topic_id=SOME_ID)]},
+    "DeleteTopics": {
+        "topics": [m.DeleteTopicsRequest.DeleteTopicState(topic_id=SOME_ID)],
+        "timeout_ms": 60_000,
+    },
     "CreatePartitions": {
-        "topics": [m.CreatePartitionsRequest.CreatePartitionsTopic(name="a", assignments=None)]
+        "topics": [m.CreatePartitionsRequest.CreatePartitionsTopic(name="a", assignments=None)],
+        "timeout_ms": 60_000,
     },
     "CreateAcls": {"creations": [m.CreateAclsRequest.AclCreation()]},
     "DeleteAcls": {"filters": [m.DeleteAclsRequest.DeleteAclsFilter()]},
@@ -54,7 +58,7 @@ ITEMS: dict[str, dict[str, Any]] = {
         "feature_updates": [m.UpdateFeaturesRequest.FeatureUpdateKey(feature="a")],
     },
 }
-"""An item for each request that would ask for nothing without."""
+"""An item for each request that would ask for nothing without; time where the default is none."""
 
 
 @pytest.fixture(scope="module")

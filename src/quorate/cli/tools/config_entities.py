@@ -11,7 +11,6 @@ from typing import Any, Final
 import click
 
 from quorate.cli.flat_options import FlatToolError, refuse_with
-from quorate.config_definitions.java_text import split_parts
 
 TOPICS: Final = "topics"
 CLIENTS: Final = "clients"
@@ -180,6 +179,8 @@ def configs_to_add(text: str | None, file: str | None) -> dict[str, str]:
 
     Raises FlatToolError, and ConfigError for a file that cannot be read.
     """
+    from quorate.config_definitions.java_text import split_parts
+
     found: dict[str, str] = {}
     if file is not None:
         from quorate.config.properties_file import read_settings

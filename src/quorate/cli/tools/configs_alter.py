@@ -12,7 +12,6 @@ from quorate.cli.flat_options import FlatToolError
 from quorate.cli.tools.config_entities import BROKERS, CLIENTS, IPS, LOGGERS, USERS, ConfigEntities
 from quorate.cli.tools.configs_describe import QUOTA_TYPES, RESOURCE_TYPES, quota_filter
 from quorate.client.results import RequestFailedError
-from quorate.config_definitions.java_text import parse_double
 
 if TYPE_CHECKING:
     from quorate.client import Admin
@@ -129,6 +128,8 @@ def _alter_user(
 def _alter_quotas(
     admin: Admin, entities: ConfigEntities, add: Mapping[str, str], delete: Sequence[str]
 ) -> None:
+    from quorate.config_definitions.java_text import parse_double
+
     quotas: dict[str, float | None] = dict.fromkeys(delete)
     for key, text in add.items():
         value = parse_double(text)

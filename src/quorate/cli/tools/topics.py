@@ -23,7 +23,6 @@ from quorate.cli.flat_options import (
 from quorate.cli.options import INT32
 from quorate.cli.partly_done import parts_reported
 from quorate.cli.topic_filter import matching, topic_pattern, topic_starts
-from quorate.config_definitions.java_text import split_parts
 
 if TYPE_CHECKING:
     from quorate.client import Admin, RequestFailedError
@@ -347,6 +346,8 @@ _PERFORM: Final = {
 # -- values of options ---------------------------------------------------------------------------
 def parse_configs(entries: Sequence[str]) -> dict[str, str | None]:
     """`NAME=VALUE` entries. Raises TopicToolError."""
+    from quorate.config_definitions.java_text import split_parts
+
     found: dict[str, str | None] = {}
     for entry in entries:
         parts = split_parts([part.strip() for part in entry.split("=")])
@@ -361,6 +362,8 @@ def parse_configs(entries: Sequence[str]) -> dict[str, str | None]:
 
 def parse_assignment(text: str) -> list[list[int]]:
     """The brokers of each partition, of `1:2,2:3`. Raises TopicToolError."""
+    from quorate.config_definitions.java_text import split_parts
+
     found: list[list[int]] = []
     for index, entry in enumerate(split_parts(text.split(",")) if text else ()):
         try:
