@@ -3,19 +3,22 @@
 import re
 import time
 from datetime import UTC, datetime
+from uuid import uuid4
 
 import pytest
 
 from interop.kafka import Quorum
 from interop.process import QUORATE, QuorateNode, run_tool, wait_for
 from quorate.config.node_config import AUTHORIZER, STANDARD_AUTHORIZER, SUPER_USERS
+from quorate.formats.files import parse_snapshot_name
 from quorate.security.tls.authority import Authority
 
 PASSWORD = "Kx7-secret-of-controllers"
 USER_PASSWORD = "Qp9-secret-of-alice"
+OTHER_PASSWORD = "Lm4-next-secret"
 WRONG_PASSWORD = "Zz3-wrong-secret"
 MODULES = "org.apache.kafka.common.security"
-SECRETS = (PASSWORD, USER_PASSWORD, WRONG_PASSWORD)
+SECRETS = (PASSWORD, USER_PASSWORD, OTHER_PASSWORD, WRONG_PASSWORD)
 
 
 def jaas(mechanism, user, password, users=""):
@@ -28,13 +31,13 @@ def jaas(mechanism, user, password, users=""):
 USERS = f' user_controller="{PASSWORD}" user_alice="{USER_PASSWORD}"'
 
 
-def config(mechanism, **more):
+def config(mechanism, password=PASSWORD, **more):
     return {
         "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
         "sasl.enabled.mechanisms": mechanism,
         "sasl.mechanism.controller.protocol": mechanism,
         f"listener.name.controller.{mechanism.lower()}.sasl.jaas.config": jaas(
-            mechanism, "controller", PASSWORD, USERS if mechanism == "PLAIN" else ""
+            mechanism, "controller", password, USERS if mechanism == "PLAIN" else ""
         ),
         "quorate.metrics.listener": "127.0.0.1:0",
         **more,
@@ -65,6 +68,40 @@ def add_entry(quorum, file, principal):
             *(*QUORATE, "acls", "--bootstrap-controller", quorum.bootstrap),
             *("--command-config", file, "--add", "--allow-principal", principal),
             *("--operation", "ClusterAction", "--cluster"),
+        ]
+    )
+
+
+SNAPSHOTS = {
+    "metadata.log.max.record.bytes.between.snapshots": "1500",
+    "metadata.max.idle.interval.ms": "0",
+}
+"""A snapshot comes after some writes, and the next one not soon."""
+
+
+def write_snapshots(quorum, file):
+    """Write until each node has a snapshot."""
+
+    def all_have_one():
+        added = add_entry(quorum, file, f"User:{uuid4()}")
+        assert added.returncode == 0, added.stdout + added.stderr
+        return all(map(has_snapshot, quorum.nodes.values()))
+
+    wait_for(all_have_one, "a snapshot of each node")
+
+
+def has_snapshot(node):
+    logs = node.directory.glob("**/__cluster_metadata-0/*.checkpoint")
+    found = (parse_snapshot_name(path.name) for path in logs)
+    return any(each is not None and each.offset for each in found)
+
+
+def change_password(quorum, file, user, password):
+    return run_tool(
+        [
+            *(*QUORATE, "configs", "--bootstrap-controller", quorum.bootstrap),
+            *("--command-config", file, "--alter", "--entity-type", "users"),
+            *("--entity-name", user, "--add-config", f"SCRAM-SHA-512=[password={password}]"),
         ]
     )
 
@@ -104,20 +141,30 @@ def test_a_quorum_elects_again_after_all_stopped(tmp_path, mechanism):
     """Cold start: until a high watermark is known, credentials and permissions come from the disk.
 
     The controllers may vote by an access control entry, and are super users at the first start only.
+    With SCRAM their newest snapshot is older than the entry and than their password.
     """
     kinds = dict.fromkeys((1, 2, 3), "quorate")
     first_start = {AUTHORIZER: STANDARD_AUTHORIZER, SUPER_USERS: "User:controller;User:alice"}
+    is_scram = mechanism != "PLAIN"
+    if is_scram:
+        first_start |= SNAPSHOTS
     with Quorum(tmp_path, kinds, config=config(mechanism, **first_start)) as quorum:
         quorum.format(*(SCRAM if mechanism != "PLAIN" else ()))
         quorum.start()
         file = client_file(tmp_path / "client.properties", mechanism)
         first = wait_for(lambda: leader_epoch(quorum, file), "a leader")
         wait_for(lambda: commits(quorum, file), "three replicas")
+        password = PASSWORD
+        if is_scram:
+            write_snapshots(quorum, file)
+            password = OTHER_PASSWORD
+            changed = change_password(quorum, file, "controller", password)
+            assert changed.returncode == 0, changed.stdout + changed.stderr
         added = add_entry(quorum, file, "User:controller")
         assert added.returncode == 0, added.stdout + added.stderr
         for node in quorum.nodes.values():
             node.kill()
-            node.config[SUPER_USERS] = "User:alice"
+            node.config |= config(mechanism, password) | {SUPER_USERS: "User:alice"}
         quorum.start()
         second = wait_for(lambda: leader_epoch(quorum, file), "a leader after the cold start")
         assert second > first

@@ -41,6 +41,7 @@ class EmbeddedNode(ReplicaView):
     """
 
     image_offset = -1
+    is_behind_disk = False
     unstable_features = False
 
     def __init__(

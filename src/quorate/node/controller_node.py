@@ -103,7 +103,9 @@ class ControllerNode(ReplicaView):
         self._asked: dict[int, Call] = {}
         self._has_caught_up = False
         self.local_acls: Image | None = None
-        """The access control entries of the cluster on the disk, until the node has caught up."""
+        """The access control entries of the cluster on the disk, while `is_behind_disk`."""
+        self.disk_end = 0
+        """End offset (exclusive) of the log on the disk at the start."""
         self._inbox: list[Input] = []
 
     def add_task(self, task: WriteOperation[None, Any], period_ms: int) -> None:
@@ -145,7 +147,7 @@ class ControllerNode(ReplicaView):
         if not self._has_caught_up:
             committed = self.replica.core.leader_high_watermark
             self._has_caught_up = 0 <= committed <= self.replica.applied.offset
-            if self._has_caught_up:
+            if not self.is_behind_disk:
                 self.local_acls = None
         self._register(effects)
         effects.queued_ms, writes.queued_ms = writes.queued_ms, []
@@ -226,6 +228,12 @@ class ControllerNode(ReplicaView):
         if rule is None or rule.resource is not AclResource.CLUSTER:
             return True
         return self.may(call, rule.operation, rule.resource, CLUSTER_NAME)
+
+    @property
+    def is_behind_disk(self) -> bool:
+        """The image holds less than the disk had at the start: a snapshot at most, and nothing that is
+        known to be committed after it."""
+        return not self._has_caught_up and self.replica.applied.offset < self.disk_end
 
     def may(self, call: Call, operation: AclOperation, resource: AclResource, name: str) -> bool:
         config = self._config.authorizer

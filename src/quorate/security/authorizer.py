@@ -154,7 +154,8 @@ class KnownEntries(NamedTuple):
     has_caught_up: bool
     """The image has held everything committed, once since the start."""
     local: Image | None = None
-    """The entries of the cluster on the node's disk, committed or not; None: there are none."""
+    """The entries of the cluster on the node's disk, committed or not. None: the disk was empty, or the
+    image holds all that the disk had."""
 
 
 def decide_when_loaded(
@@ -168,17 +169,16 @@ def decide_when_loaded(
     """Decide as `decide`. But before the entries are known, only super users may ask.
 
     CLUSTER_ACTION does not wait until the node has caught up: controllers that an entry names elect
-    the leader who knows what is committed. Before anything is committed, the disk decides about it.
+    the leader who knows what is committed. While the disk has more than the image, it decides about it.
 
     Source: `AuthorizerNotReadyException`, `MetadataLoader.stillNeedToCatchUp`. Kafka does not use
     the disk.
     """
     image, local = known.image, known.local
     elects = operation is AclOperation.CLUSTER_ACTION
-    if image.features.metadata_version is None:
-        if elects and local is not None:
-            return decide(local, config, requester, operation, resource, name)
-    elif known.has_caught_up or elects:
+    if elects and local is not None:
+        return decide(local, config, requester, operation, resource, name)
+    if image.features.metadata_version is not None and (known.has_caught_up or elects):
         return decide(image, config, requester, operation, resource, name)
     return _SUPER_USER if requester.principal in config.super_users else _NOT_READY
 

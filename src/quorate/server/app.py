@@ -165,7 +165,7 @@ def build(
         controller_config(config, identity.cluster_id),
         PythonLoggers(),
     )
-    node.local_acls = local.acls
+    node.local_acls, node.disk_end = local.acls, storage.end_offset
     node.client_quotas.clock = time.perf_counter_ns
     return node
 

@@ -1,6 +1,7 @@
 """Credentials for SCRAM: from the committed image, or from this node's disk before it is known.
 
-Until the image has a metadata.version, what `read_local` found counts instead (`local_security`).
+Until the image holds what the disk had at the start, what `read_local` found counts instead
+(`local_security`): an image from a snapshot lacks the changes after it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ class ImageHolder(Protocol):
     @property
     def image(self) -> Image: ...
 
+    @property
+    def is_behind_disk(self) -> bool:
+        """The disk has more than the image."""
+
 
 class Credentials:
     """Lookups of both kinds; any thread may call them."""
@@ -46,7 +51,7 @@ class Credentials:
         """The credential of a user, None for none."""
         image = self._node.image
         key = ScramKey(mechanism.type, user)
-        if image.features.metadata_version is None:
+        if image.features.metadata_version is None or self._node.is_behind_disk:
             return self._local.get(key)
         if self._local:
             self._local = {}
@@ -55,8 +60,8 @@ class Credentials:
     def token(self, mechanism: Mechanism, token_id: str) -> TokenCredential | None:
         """The credential of a delegation token that has not expired. It may take milliseconds."""
         token = self._node.image.delegation_tokens.get(token_id)
-        if token is None or self._secret is None:
-            return None
+        if token is None or self._secret is None or self._node.is_behind_disk:
+            return None  # behind: the token may be removed since
         if token.expiration_timestamp <= time.time() * 1000:
             return None
         key = mechanism.name, token_id
