@@ -59,6 +59,19 @@ def test_events_are_merged_in_the_order_of_time(quorate, trails):
     ]
 
 
+def test_the_parts_of_an_operation_come_in_their_order(quorate, tmp_path):
+    """Also where the last one has the same time, and no records."""
+    parts = {"operation": 10, "more": True}
+    first = FENCED | parts | {"part": 1, "firstOffset": 10, "endOffset": 12}
+    last = FENCED | parts | {"part": 2, "more": False, "uncommitted": 7, "result": "NOT_CONTROLLER"}
+    AuditLog(tmp_path, 10_000, 3, 5).write([first, last], 1, 1, 1_000)
+    _, out, _ = quorate("cluster", "events", tmp_path)
+    assert [line.split("maybeFenceStaleBroker  ")[1] for line in out.splitlines()] == [
+        "NONE  offsets 10 to 11  operation 10 part 1",
+        "NOT_CONTROLLER  operation 10 part 2, the last one  uncommitted 7",
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "epochs"),
     [

@@ -261,6 +261,63 @@ def test_values_of_groups(cluster, key, value, text):
     assert refusal(cluster, GROUP, {key: value}) == text
 
 
+LONG = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"PT{LONG}S",
+        f"PT{LONG}.999999999S",
+        "P106751991167300D",
+        "PT2562047788015215H",
+        f"P-106751991167300DT{LONG}S",
+        "P-1DT25H",
+        "PT-0.0S",
+        "-PT-1S",
+        "-PT-0.5S",
+        "-PT0S",
+        "pt1,5s",
+        "+PT+1.S",
+        f"PT{'0' * 500}1S",
+    ],
+    ids=lambda text: text[:40],
+)
+def test_durations_that_java_reads(cluster, text):
+    """`java.time.Duration.parse` of Java 17 takes each of them."""
+    assert refusal(cluster, GROUP, {"share.auto.offset.reset": f"by_duration:{text}"}) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"PT{LONG + 1}S",
+        "P106751991167301D",
+        f"PT{LONG}M",
+        "PT2562047788015216H",
+        f"PT1M{LONG}S",
+        f"P-1DT1M{LONG}S",
+        f"PT-{LONG + 1}.5S",
+        f"-PT-{LONG + 1}S",
+        f"PT{'9' * 5_000}S",
+        "PT-0.5S",
+        f"PT{LONG}S-1D",
+        "P-1DT86399.999999999S",
+        "-PT1S",
+        "PT1S.",
+        "PT\uff11S",
+        "P1D1",
+        "P",
+        "P1DT",
+    ],
+    ids=lambda text: text[:40],
+)
+def test_durations_that_java_refuses_or_that_are_negative(cluster, text):
+    """A number beyond a long is none, also one that a later part would make small enough."""
+    found = refusal(cluster, GROUP, {"share.auto.offset.reset": f"by_duration:{text}"})
+    assert found is not None and "The value must be either" in found
+
+
 def test_a_session_is_longer_than_the_interval_of_heartbeats():
     file = {"group.consumer.max.heartbeat.interval.ms": "60000"}
     heartbeat = {"consumer.heartbeat.interval.ms": "45000"}

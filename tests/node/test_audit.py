@@ -150,12 +150,12 @@ def test_idle_time_and_routine_leave_no_entries(world):
 
 def test_elections_have_the_reason():
     facts = WriteFacts()
-    facts.add(
+    facts.submitted(
         [PartitionChangeRecord(partition_id=n, leader=2) for n in range(MOST_ITEMS + 5)]
         + [PartitionChangeRecord(partition_id=99, isr=[1])]
     )
-    facts.first_offset = 100
-    entry = of_write("maybeFenceStaleBroker", None, None, False, facts, ErrorCode.NONE, 116)
+    facts.committed(100, 116)
+    entry = of_write("maybeFenceStaleBroker", None, None, False, facts, ErrorCode.NONE)
     assert entry is not None
     assert entry["principal"] is None
     assert entry["reason"] == "no heartbeat of the broker within broker.session.timeout.ms"
@@ -172,6 +172,6 @@ def test_a_request_of_thousands_of_items_makes_a_short_entry():
         for _ in range(5_000)
     ]
     response = CreateTopicsResponse(topics=results)
-    entry = of_write("CreateTopics", request, None, response, WriteFacts(), ErrorCode.NONE, -1)
+    entry = of_write("CreateTopics", request, None, response, WriteFacts(), ErrorCode.NONE)
     assert entry is not None and len(entry["errors"]) == MOST_ITEMS
     assert len(str(entry)) < 16_000

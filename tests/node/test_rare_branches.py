@@ -129,9 +129,10 @@ def test_the_active_peer_is_asked_at_the_listener_of_the_same_name(own, found):
 # -- the audit trail -------------------------------------------------------------------------------
 def test_what_a_client_places_is_counted():
     facts = WriteFacts()
-    facts.add([PartitionRecord(partition_id=n) for n in range(3)])
+    facts.submitted([PartitionRecord(partition_id=n) for n in range(3)])
+    facts.committed(97, 100)
     request = wire.CreatePartitionsRequest()
-    entry = of_write("CreatePartitions", request, call(request), False, facts, ErrorCode.NONE, 100)
+    entry = of_write("CreatePartitions", request, call(request), False, facts, ErrorCode.NONE)
     assert entry is not None
     assert (entry["placements"], entry["reason"]) == (3, "asked for by the client")
 

@@ -179,8 +179,9 @@ def test_the_audit_has_the_offsets_of_writes_that_alternate():
     queue.add(in_turns(2, rest=3))
     queue.add(writes(4))
     assert [go_on(queue), go_on(queue)] == [[2, 4], [3]]
-    found = [(w.facts.first_offset, w.facts.records, end) for w, _, end in queue.queue.out.audited]
-    assert found == [(12, 4, 16), (10, 5, 19)]
+    audited = [facts for _, facts, _ in queue.queue.out.audited]
+    found = [(facts.first_offset, facts.records, facts.end_offset) for facts in audited]
+    assert found == [(10, 2, 12), (12, 4, 16), (16, 3, 19)]
 
 
 # -- 100,000 partitions --------------------------------------------------------------------------

@@ -583,9 +583,9 @@ def test_the_audit_counts_the_records_of_every_part():
     queue.queue.resume(0)
     for submit in queue.inputs:
         queue.commit(submit)
-    [(write, error, end)] = queue.queue.out.audited
-    assert (write.facts.records, write.facts.first_offset, end) == (9, 10, 19)
-    assert error is ErrorCode.NONE
+    *parts, (_, last, error) = queue.queue.out.audited
+    assert sum(facts.records for _, facts, _ in parts) + last.records == 9
+    assert (last.operation, last.end_offset, error) == (10, 19, ErrorCode.NONE)
 
 
 def test_a_leadership_lost_between_two_parts_fails_the_write_once():
@@ -681,8 +681,9 @@ def test_the_first_offset_of_a_write_whose_decision_goes_on():
     queue.queue.resume(0)
     for rest in queue.inputs:
         queue.commit(rest)
-    [(write, error, _)] = queue.queue.out.audited
-    assert (write.facts.first_offset, error) == (10, ErrorCode.NONE)
+    (_, first, _), (_, last, error) = queue.queue.out.audited
+    assert (first.first_offset, first.has_more) == (10, True)
+    assert (last.first_offset, last.operation, error) == (12, 10, ErrorCode.NONE)
 
 
 @pytest.mark.parametrize("error", [ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER])

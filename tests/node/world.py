@@ -15,6 +15,7 @@ from narrow import not_none
 from quorate.base.ids import Listener, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.controller.activation import Bootstrap
 from quorate.controller.context import ControllerConfig
+from quorate.node.audit import AuditEntry
 from quorate.node.controller_node import ControllerNode
 from quorate.node.feature_guard import FeatureGuard
 from quorate.node.metadata_machine import MetadataMachine
@@ -62,6 +63,8 @@ class Node:
     disk: DiskWriter | None = None
     wake_at_ms: int | None = 0
     notes: list[str] = field(default_factory=list)
+    audit: list[AuditEntry] = field(default_factory=list)
+    """The audit trail. It survives a crash, as the operating system's files do."""
     faulted: str | None = None
     stopped: bool = False
     inbox: list[NodeInput] = field(default_factory=list)
@@ -211,6 +214,7 @@ class World:
         effects = node.running.step(happened, self.now)
         node.wake_at_ms = effects.wake_at_ms
         node.notes += effects.notes
+        node.audit += effects.audit
         node.faulted, node.stopped = effects.faulted, effects.stopped
         log_jobs = [job for job in effects.jobs if not isinstance(job, WriteSnapshot)]
         self.give(node.node_id, *not_none(node.disk).perform(log_jobs))

@@ -24,14 +24,14 @@ _THROTTLED_REPLICAS: Final = "[partitionId]:[brokerId],[partitionId]:[brokerId],
 _OFFSET_RESET: Final = "[latest, earliest, by_duration:PnDTnHnMn.nS]"
 _REPLICA: Final = re.compile(r"([0-9]+:[0-9]+)?", re.ASCII)
 _DURATION: Final = re.compile(
-    r"\+?P(?=.)(?:[+-]?[0-9]+D)?"
-    r"(?:T(?=.)(?:[+-]?[0-9]+H)?(?:[+-]?[0-9]+M)?(?:[+-]?[0-9]+(?:[.,][0-9]{0,9})?S)?)?",
+    r"([+-]?)P(?=.)(?:([+-]?[0-9]+)D)?"
+    r"(?:T(?=.)(?:([+-]?[0-9]+)H)?(?:([+-]?[0-9]+)M)?(?:([+-]?[0-9]+)(?:[.,]([0-9]{0,9}))?S)?)?",
     re.ASCII | re.IGNORECASE,
 )
-_DURATION_PARTS: Final = re.compile(r"([+-]?[0-9]+(?:[.,][0-9]*)?)([DHMS])", re.IGNORECASE)
 _SHORT: Final = 64
 """Characters of a text whose value is remembered."""
-_SECONDS: Final = {"D": 86_400, "H": 3_600, "M": 60, "S": 1}
+_SECONDS: Final = (1, 60, 3_600, 86_400)
+_NANOS: Final = 10**9
 
 
 class ConfigValueError(QuorateError):
@@ -218,11 +218,34 @@ def _check_offset_reset(name: str, value: Value | None) -> None:
 
 
 def _is_duration(text: str) -> bool:
-    """A duration of ISO 8601 as `java.time.Duration` parses it, and not negative."""
-    if not _DURATION.fullmatch(text):
+    """A duration of ISO 8601 as `java.time.Duration.parse` reads it, and not negative.
+
+    Java adds the seconds of each part as longs, from the last part to the first. An overflow on the way is
+    an error, also where the sum would fit.
+    """
+    found = _DURATION.fullmatch(text)
+    if found is None:
         return False
-    parts = _DURATION_PARTS.findall(text)
-    return sum(float(n.replace(",", ".")) * _SECONDS[unit.upper()] for n, unit in parts) >= 0
+    sign, *parts, fraction = found.groups()
+    total = 0
+    for digits, seconds in zip(reversed(parts), _SECONDS, strict=True):
+        if digits is None:
+            continue
+        number = parse_integer(digits, 64)
+        if number is None or not _is_long(number * seconds):
+            return False
+        total += number * seconds
+        if not _is_long(total):
+            return False
+    nanos = int((fraction or "").ljust(9, "0"))
+    last = parts[-1]
+    exact = total * _NANOS + (-nanos if last is not None and last.startswith("-") else nanos)
+    signed = -exact if sign == "-" else exact
+    return signed >= 0 and _is_long(exact // _NANOS) and _is_long(signed // _NANOS)
+
+
+def _is_long(number: int) -> bool:
+    return -(2**63) <= number < 2**63
 
 
 _SPECIAL: Final[Mapping[str, Callable[[str, Value | None], None]]] = {

@@ -118,9 +118,8 @@ def _create(
     names = _names_of(requester)
     if request.owner_principal_name:
         if request.owner_principal_type is None:
-            raise ApiError.of(
-                ErrorCode.UNKNOWN_SERVER_ERROR
-            )  # as Kafka's: `KafkaPrincipal` wants one
+            # As Kafka's: `KafkaPrincipal` throws a NullPointerException, before any other check.
+            raise ApiError.of(ErrorCode.UNKNOWN_SERVER_ERROR)
         names = request.owner_principal_type, request.owner_principal_name
     owner = ":".join(names)
     if not context.may_use_tokens:

@@ -142,7 +142,11 @@ def _is_still(state: BrokerControl, head: HeadView, broker: Broker, context: Con
 
 
 def _unfence(head: HeadView, broker: Broker, context: Context) -> _Turns:
-    """The broker first: every image in between has leaders that are not fenced."""
+    """The broker first: every image in between has leaders that are not fenced.
+
+    A fenced leader that does not return would stay: no session of it expires, and the return of another
+    broker elects only where there is no leader (decision 7).
+    """
     state = BrokerControl.UNFENCED
     return in_turns(
         elections(head, context, to_add=broker.id),

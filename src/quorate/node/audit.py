@@ -1,12 +1,14 @@
 """The audit trail: who changed what, with which result, where it is in the log, and why.
 
 The node makes an entry for each write that is answered, and for each request without permission. It
-makes one too when the active controller changes something on its own. An entry never holds a value
-that may be secret: of a request it has names and numbers, of configs their names.
+makes one too when the active controller changes something on its own. A write that commits in parts
+gets one for each of them: the node may die before the last one. An entry never holds a value that may
+be secret: of a request it has names and numbers, of configs their names.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
@@ -58,22 +60,64 @@ them."""
 
 
 class WriteFacts:
-    """What a write has done, gathered on its way."""
+    """What a write has done since its last entry, gathered on its way."""
 
-    __slots__ = ("elected", "elections", "first_offset", "placements", "records")
+    __slots__ = (
+        *("elected", "elections", "end_offset", "first_offset", "has_more", "operation", "part"),
+        *("placements", "records", "uncommitted", "_submitted"),
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, operation: int = -1, part: int = 1) -> None:
+        """operation: offset of the first record of the whole write, -1: none is committed; part: the
+        number of the entry, from 1."""
+        self.operation = operation
+        self.part = part
+        self.has_more = False
+        """Another entry of the write follows, unless the node dies."""
         self.records = 0
+        """That are committed: [first_offset, end_offset), perhaps with those of other writes between."""
         self.first_offset = -1
+        self.end_offset = -1
         self.placements = 0
         """Partitions that were created."""
         self.elections = 0
         self.elected: list[dict[str, Any]] = []
         """The first MOST_ITEMS of the elections."""
+        self.uncommitted = 0
+        """Records whose outcome was not known when the write failed."""
+        self._submitted: deque[Sequence[Message]] = deque()
+        """Parts that are not committed."""
 
-    def add(self, records: Sequence[Message]) -> None:
-        """These records were submitted."""
+    def submitted(self, records: Sequence[Message]) -> None:
+        """A part is on its way to the log. Parts commit in this order."""
+        self._submitted.append(records)
+
+    def committed(self, base_offset: int, end_offset: int) -> None:
+        """The oldest part is committed."""
+        records = self._submitted.popleft()
         self.records += len(records)
+        if self.first_offset < 0:
+            self.first_offset = base_offset
+        if self.operation < 0:
+            self.operation = base_offset
+        self.end_offset = end_offset
+        self._look_at(records)
+
+    def failed(self) -> None:
+        """Nobody learns what becomes of the parts that are not committed: the next leader may commit them."""
+        while self._submitted:
+            records = self._submitted.popleft()
+            self.uncommitted += len(records)
+            self._look_at(records)
+
+    def next_part(self) -> WriteFacts:
+        """The facts for the entry after this one, which has more."""
+        self.has_more = True
+        after = WriteFacts(self.operation, self.part + 1)
+        after._submitted = self._submitted
+        return after
+
+    def _look_at(self, records: Sequence[Message]) -> None:
         for record in records:
             if isinstance(record, PartitionRecord):
                 self.placements += 1
@@ -89,6 +133,11 @@ class WriteFacts:
                     )
 
 
+def is_worth_an_entry(name: str, facts: WriteFacts) -> bool:
+    """Whether what is committed needs an entry before the write is answered. name: of the operation."""
+    return facts.records > 0 and (facts.elections > 0 or name not in _ROUTINE)
+
+
 def of_write(
     name: str,
     request: Any,
@@ -96,27 +145,34 @@ def of_write(
     response: Any,
     facts: WriteFacts,
     error: ErrorCode,
-    end_offset: int,
 ) -> AuditEntry | None:
-    """The entry of a write that is answered; None: it is not worth one."""
-    problems = _problems(response)
+    """The entry of a write that is answered, or of a part of it; None: it is not worth one."""
+    problems = [] if facts.has_more else _problems(response)
     is_refused = any("AUTHORIZATION" in problem["error"] for problem in problems)
-    if name in _ROUTINE and not facts.elections and not is_refused:
-        return None
-    if not facts.records and error is ErrorCode.NONE and not problems:
-        return None
+    is_in_parts = facts.has_more or facts.part > 1
+    if not is_in_parts:
+        if name in _ROUTINE and not facts.elections and not is_refused:
+            return None
+        if not facts.records and error is ErrorCode.NONE and not problems:
+            return None
     entry = _entry(name, request, call)
     entry["result"] = error.name if error is not ErrorCode.NONE or not problems else "PARTIAL"
     if problems:
         entry["errors"] = problems
-    if facts.records and end_offset >= 0:
+    if is_in_parts:
+        entry["operation"] = facts.operation
+        entry["part"] = facts.part
+        entry["more"] = facts.has_more
+    if facts.records:
         entry["records"] = facts.records
         entry["firstOffset"] = facts.first_offset
-        entry["endOffset"] = end_offset
+        entry["endOffset"] = facts.end_offset
+    if facts.uncommitted:
+        entry["uncommitted"] = facts.uncommitted
     reason = _REASONS.get(name)
     if reason is not None:
         entry["reason"] = reason
-    elif call is not None and (facts.elections or facts.placements):
+    elif call is not None and (is_in_parts or facts.elections or facts.placements):
         entry["reason"] = "asked for by the client"
     if facts.placements:
         entry["placements"] = facts.placements

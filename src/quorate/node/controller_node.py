@@ -280,11 +280,9 @@ class ControllerNode(ReplicaView):
             self._own_writes.done(operation, result, self.now.monotonic_ms)
         out.own_results.clear()
         if out.audited:
-            for write, error, offset in out.audited:
+            for write, facts, error in out.audited:
                 name = write.operation.name
-                entry = of_write(
-                    name, write.request, write.call, write.response, write.facts, error, offset
-                )
+                entry = of_write(name, write.request, write.call, write.response, facts, error)
                 if entry is not None:
                     effects.audit.append(entry)
             out.audited.clear()

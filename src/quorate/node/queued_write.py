@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from quorate.base.errors import ErrorCode
@@ -47,7 +47,8 @@ class QueuedWrite:
     """When its decision began; None: it has not."""
     work_ns: int = 0
     """How long its decision has taken."""
-    facts: WriteFacts = field(default_factory=WriteFacts)
+    facts: WriteFacts | None = None
+    """For its next entry of the audit trail; None: there is no trail, or it has submitted nothing."""
 
 
 @dataclass(slots=True)

@@ -319,6 +319,7 @@ class WriteQueue:
 
         Raises ApiError where they fit no batch, ValueError where they are too many.
         """
+        done = 0
         for part in self._writer.parts(write.operation.name, records, atomic):
             if part is None:
                 yield None
@@ -326,8 +327,9 @@ class WriteQueue:
             write.token = self._submitted_token = self._next_token()
             self._parts[write.token] = write
             self.inputs.append(Submit(write.token, part))
-        if self.out.audited is not None:
-            write.facts.add(records)
+            if self.out.audited is not None:
+                self.out.submitted(write, records[done : done + len(part)])
+                done += len(part)
 
     # -- 4. out ---------------------------------------------------------------------------------
     def settle(self, outcome: Committed | Refused) -> None:
@@ -346,10 +348,11 @@ class WriteQueue:
         if write is None:
             return  # a leadership was lost and the write has failed
         write.last_offset = outcome.end_offset - 1
-        if write.facts.first_offset < 0:
-            write.facts.first_offset = outcome.base_offset
+        if write.facts is not None:
+            write.facts.committed(outcome.base_offset, outcome.end_offset)
         while self._pending and self._pending[0].token <= outcome.token:
             self._succeed(self._pending.popleft(), outcome.end_offset)
+        self.out.part_committed(write)
 
     def _settle_raft_request(self, outcome: Committed | Refused) -> None:
         self._raft_token = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final
 
 from quorate.base.errors import ErrorCode
@@ -11,7 +11,9 @@ from quorate.base.notes import Fault
 from quorate.controller.building import Building
 from quorate.controller.event_durations import EventDurations
 from quorate.controller.result import WriteOperation
+from quorate.node.audit import WriteFacts, is_worth_an_entry
 from quorate.node.queued_write import QueuedWrite, WriteResponse
+from quorate.wire.schema import Message
 
 NOTHING_COMMITTED: Final = -1
 """The end offset of a write that failed, or depends on no record."""
@@ -30,8 +32,8 @@ class WriteResults:
         self.notes: list[str] = []
         self.faults = 0
         """How many decisions ended in an unexpected exception."""
-        self.audited: list[tuple[QueuedWrite, ErrorCode, int]] | None = None
-        """Each write that is answered, with its error and the end offset of its records; None: nobody
+        self.audited: list[tuple[QueuedWrite, WriteFacts, ErrorCode]] | None = None
+        """Each write that is answered, and each part of one that is committed before; None: nobody
         asks."""
         self._failing: deque[tuple[QueuedWrite, ErrorCode, Building[Any]]] = deque()
         """Writes that have failed, whose responses take several steps."""
@@ -43,8 +45,8 @@ class WriteResults:
 
     @property
     def has_any(self) -> bool:
-        """There is something in `responses`, `own_results` or `notes`."""
-        return bool(self.responses or self.own_results or self.notes)
+        """There is something in `responses`, `own_results`, `notes` or `audited`."""
+        return bool(self.responses or self.own_results or self.notes or self.audited)
 
     def failed(self, write: QueuedWrite, error: ErrorCode, message: str | None) -> None:
         """The whole write failed. message: the text of the exception; None for none."""
@@ -76,10 +78,28 @@ class WriteResults:
         text = f"{write.operation.name} failed: {type(error).__name__}: {error}; {then}"
         self.notes.append(Fault(text))
 
+    def submitted(self, write: QueuedWrite, records: Sequence[Message]) -> None:
+        """A part of the write is on its way to the log. Call it where there is an audit trail."""
+        if write.facts is None:
+            write.facts = WriteFacts()
+        write.facts.submitted(records)
+
+    def part_committed(self, write: QueuedWrite) -> None:
+        """A part is committed, and the responses are released that waited for it. The audit trail gets it
+        now where the write goes on: the node may die before the write is answered."""
+        facts = write.facts
+        if facts is None or self.audited is None:
+            return
+        if is_worth_an_entry(write.operation.name, facts):
+            write.facts = facts.next_part()
+            self.audited.append((write, facts, ErrorCode.NONE))
+
     def answered(self, write: QueuedWrite, error: ErrorCode, offset: int) -> None:
         """The write has its response. offset: as in WriteResponse."""
         if self.audited is not None:
-            self.audited.append((write, error, offset))
+            facts, write.facts = write.facts or WriteFacts(), None
+            facts.failed()
+            self.audited.append((write, facts, error))
         if write.began_ns is not None:
             took_ns = self._clock() - write.began_ns
             if slow := self._durations.observe(write.operation.name, took_ns):

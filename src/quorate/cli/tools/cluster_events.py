@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Iterable
@@ -215,8 +216,11 @@ def watch(sources: list[Source], kept: Filter, *, follow: bool, as_json: bool) -
 def merged(entries: Iterable[Entry], kept: Filter) -> list[Entry]:
     """The entries that pass, in the order of time; of one time, in the order of the log."""
 
-    def place(entry: Entry) -> tuple[str, int, int]:
-        return str(entry.get("time", "")), entry.get("epoch", -1), entry.get("firstOffset", -1)
+    def place(entry: Entry) -> tuple[str, int, float]:
+        # The last entry of an operation in parts may have no records: the others come before it.
+        no_offset = math.inf if "part" in entry else -1
+        offset = entry.get("firstOffset", no_offset)
+        return str(entry.get("time", "")), entry.get("epoch", -1), offset
 
     return sorted(filter(kept.passes, entries), key=place)
 
@@ -252,6 +256,11 @@ def line(entry: Entry) -> str:
     ]
     if "firstOffset" in entry:
         parts.append(f"offsets {entry['firstOffset']} to {entry.get('endOffset', 0) - 1}")
+    if "part" in entry:
+        end = "" if entry.get("more") else ", the last one"
+        parts.append(f"operation {entry.get('operation')} part {entry['part']}{end}")
+    if entry.get("uncommitted"):
+        parts.append(f"uncommitted {entry['uncommitted']}")
     parts += [
         f"{name} {cell(entry[name])}"
         for name in ("what", "errors", "reason", "elections")
