@@ -32,8 +32,8 @@ _HOT: Final = {
     "embed": "node outstanding",
     "formats": "batch batch_records batch_view files snapshot varint",
     "node": "answers api_row apis controller_node describe envelope node_io raft_rpc_inbound"
-    " raft_rpc_outbound queued_write record_parts record_writer request_limits requests write_queue"
-    " write_results",
+    " raft_rpc_outbound queued_write record_parts record_writer request_limits requests waiting_writes"
+    " write_queue write_results",
     "raft": "*",
     "replica": "applier disk_jobs disk_worker log_reads proposals replica"
     " snapshot_policy state_machine tail",

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -23,6 +24,7 @@ from quorate.client import (
     RequestFailedError,
 )
 from quorate.client.admin.topics import TopicCreation
+from quorate.client.errors import RequestNotSentError
 from quorate.wire.messages import (
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -166,6 +168,54 @@ def test_threads_that_share_a_client_wait_for_each_other(node: TopicsNode) -> No
             each.join()
     assert not wrong
     assert len(node.created) == len(set(node.created)) == 40
+
+
+def test_a_thread_waits_for_the_call_of_another_no_longer_than_its_timeout(
+    node: TopicsNode,
+) -> None:
+    found: list[object] = []
+
+    def create() -> None:
+        try:
+            found.append(admin.create_topics(topic("one")))
+        except ClientError as error:
+            found.append(error)
+
+    with Admin.open(bootstrap_controllers=str(node.address), timeout_s=30) as admin:
+        admin.describe_cluster()
+        first = threading.Thread(target=create)
+        first.start()
+        assert node.has_come.wait(20)
+        limits = admin._router.deadlines  # a test of seconds in ms
+        limits._api_timeout_s = 0.05
+        with pytest.raises(
+            RequestNotSentError, match="The calls of other threads took all the time"
+        ):
+            admin.create_topics(topic("two"))
+        node.may_answer.set()
+        first.join()
+    assert node.created == ["one"] and found == [{"one": ANY}]
+
+
+def test_a_client_that_another_thread_closes_ends_its_call(node: TopicsNode) -> None:
+    found: list[ClientError] = []
+
+    def create() -> None:
+        try:
+            admin.create_topics(topic("one"))
+        except ClientError as error:
+            found.append(error)
+
+    admin = Admin.open(bootstrap_controllers=str(node.address))
+    admin.describe_cluster()
+    first = threading.Thread(target=create)
+    first.start()
+    assert node.has_come.wait(20)
+    admin.close()
+    first.join()
+    [error] = found
+    assert isinstance(error, ClientClosedError) and "may have been applied" in error.note
+    assert node.created == ["one"]
 
 
 def test_a_change_on_a_connection_that_the_node_has_closed_was_not_sent() -> None:

@@ -35,6 +35,7 @@ from quorate.raft.inputs import Resign, UpgradeKRaftVersion
 from quorate.raft.ready import Refused
 from quorate.raft.values import ControlState
 from quorate.replica.proposals import Committed, Submit, size_in_batch
+from quorate.security.principal import ANONYMOUS
 from quorate.wire.header import WireRequest
 from quorate.wire.messages import BrokerHeartbeatRequest
 
@@ -56,7 +57,9 @@ class Queue:
         self.end = 10
         assert self.queue.leadership_changed(5)
 
-    def add(self, decide, timeout_ms=None, now_ms=0, on_exception=OnException.RESIGN):
+    def add(
+        self, decide, timeout_ms=None, now_ms=0, on_exception=OnException.RESIGN, who=ANONYMOUS
+    ):
         """The token of the call. `decide` takes the head."""
         self.calls += 1
         operation: WriteOperation[Any, Any] = WriteOperation(
@@ -67,7 +70,7 @@ class Queue:
             on_exception=on_exception,
         )
         request = WireRequest(0, 0, self.calls, None, None)
-        self.queue.add(operation, "request", Call(self.calls, request, "L"), now_ms)
+        self.queue.add(operation, "request", Call(self.calls, request, "L", principal=who), now_ms)
         return self.calls
 
     @property

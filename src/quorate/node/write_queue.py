@@ -49,6 +49,7 @@ from quorate.node.queued_write import (
 )
 from quorate.node.record_writer import RecordWriter, UnwritableRecordError
 from quorate.node.requests import Call
+from quorate.node.waiting_writes import WaitingWrites
 from quorate.node.write_results import NOTHING_COMMITTED, WriteResults
 from quorate.raft import inputs
 from quorate.raft.ready import Refused
@@ -113,7 +114,7 @@ class WriteQueue:
         """Of the newest part that was submitted in this leadership; 0: none."""
         self._raft_token = 0
         """Of the request to the raft layer that the present decision waits for; 0: none."""
-        self._queued: deque[QueuedWrite] = deque()
+        self._queued = WaitingWrites()
         self._pending: deque[QueuedWrite] = deque()
         """Decided and not committed, in the order of their tokens."""
         self._was_refused = False
@@ -149,8 +150,7 @@ class WriteQueue:
             return now_ms
         if not self._raft_token:
             return now_ms if self.is_deciding or self._queued or self._may_go_on else None
-        deadlines = (write.deadline_ms for write in self._queued)
-        return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
+        return self._queued.next_deadline_ms()
 
     @property
     def _may_go_on(self) -> bool:
@@ -192,7 +192,7 @@ class WriteQueue:
         elif self._is_shutting_down:
             self.out.failed(write, ErrorCode.REQUEST_TIMED_OUT, SHUTTING_DOWN)
         elif self._deciding is not None or self._queued:
-            self._queued.append(write)
+            self._queued.add(write)
         else:
             self._decide(write)
 
@@ -205,9 +205,7 @@ class WriteQueue:
         """
         self._now_ms = now_ms
         self.out.go_on()
-        late = [w for w in self._queued if w.deadline_ms is not None and w.deadline_ms <= now_ms]
-        for write in late:
-            self._queued.remove(write)
+        for write in self._queued.take_late(now_ms):
             self._time_out(write)
         if self._raft_token:
             return
@@ -220,7 +218,7 @@ class WriteQueue:
             # By the property: mypy takes the field for None here, and mypyc casts each read to that.
             if is_full or not self._queued or self.is_deciding:
                 break
-            self._decide(self._queued.popleft())
+            self._decide(self._queued.take())
         if self._may_go_on and not self.is_deciding:
             self._deciding = self._resting.popleft()
             self._advance(None)
@@ -237,8 +235,7 @@ class WriteQueue:
         What is decided is answered by its commit, or when the leadership ends.
         """
         self._is_shutting_down = True
-        queued, self._queued = self._queued, deque()
-        for write in queued:
+        for write in self._queued.take_all():
             self.out.failed(write, ErrorCode.REQUEST_TIMED_OUT, SHUTTING_DOWN)
 
     # -- 2. decide ------------------------------------------------------------------------------
@@ -416,8 +413,7 @@ class WriteQueue:
             writes.append(work.write)
         for write in writes:
             self.out.failed(write, ErrorCode.NOT_CONTROLLER, NO_CONTROLLER)
-        queued, self._queued = self._queued, deque()
-        for write in queued:
+        for write in self._queued.take_all():
             self.out.failed(write, ErrorCode.NOT_CONTROLLER, wrong_controller(self._leader_id()))
         self.head.revert()
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 from quorate.client.admin.io import BlockingIo, finish
 from quorate.client.admin.pool import ClientConfig
 from quorate.client.admin.routing import Calls, Router
-from quorate.client.errors import ClientError
+from quorate.client.errors import ClientError, RequestNotSentError
 from quorate.client.results import refusal_of
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Admin(OpenedByAddresses):
 
     Each call retries after leader changes and lost connections. It returns within
     `default_api_timeout_ms` or raises ClientError. Close it, or use it as a context manager. Where
-    several threads use it, their calls and `close` wait for each other.
+    several threads use it, their calls wait for each other, and `close` ends them.
     """
 
     if TYPE_CHECKING:
@@ -216,9 +216,12 @@ class Admin(OpenedByAddresses):
         self.close()
 
     def close(self) -> None:
-        """Close all connections; a later call opens new ones."""
-        with self._lock:
-            self._router.close()
+        """Close all connections; a later call opens new ones.
+
+        Calls of other threads raise ClientClosedError; its `note` says whether a change may have been
+        made.
+        """
+        self._router.close()
 
     def __getattr__(self, name: str) -> Any:
         home = _HOME.get(name)
@@ -234,14 +237,32 @@ class Admin(OpenedByAddresses):
         return sorted({*super().__dir__(), *_HOME})
 
     def _run(self, call: Callable[..., Coroutine[Any, Any, T]], /, *args: Any, **words: Any) -> T:
-        with self._lock:
+        if self._lock.acquire(blocking=False):
             try:
-                found = finish(call(*args, **words))
-            except ClientError as error:
-                self._note_refusal(error)
-                raise
-            self._note_refusal(found)
-            return found
+                return self._finish(call, *args, **words)
+            finally:
+                self._lock.release()
+        # The wait for another thread's call is a part of this call's time.
+        with self._router.deadlines.one_call() as (started, ends):
+            if not self._lock.acquire(timeout=max(ends - started, 0)):
+                raise RequestNotSentError(
+                    "The calls of other threads took all the time of this one"
+                )
+            try:
+                return self._finish(call, *args, **words)
+            finally:
+                self._lock.release()
+
+    def _finish(
+        self, call: Callable[..., Coroutine[Any, Any, T]], /, *args: Any, **words: Any
+    ) -> T:
+        try:
+            found = finish(call(*args, **words))
+        except ClientError as error:
+            self._note_refusal(error)
+            raise
+        self._note_refusal(found)
+        return found
 
     def _note_refusal(self, outcome: object) -> None:
         found, asked = refusal_of(outcome), self._router.asked

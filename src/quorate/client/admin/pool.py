@@ -79,7 +79,7 @@ class Pool:
     def close(self) -> None:
         """Close all connections, and end the calls on them; a later call opens new ones."""
         self.closings += 1
-        for attempt in self._attempts:
+        for attempt in tuple(self._attempts):  # another thread may have the call
             attempt.abort()
         for connection in (*self._open.values(), *self._added):
             if connection in self._in_use:
