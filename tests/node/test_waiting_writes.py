@@ -42,14 +42,14 @@ def test_requesters_take_turns_and_each_keeps_its_order():
         ("app0", APP),
     ):
         tokens[queue.add(writes(1), who=who)] = name
-    assert decided(queue, tokens) == ["eve0", "admin0", "app0", "eve1", "admin1", "eve2", "eve3"]
+    assert decided(queue, tokens) == ["admin0", "eve0", "app0", "admin1", "eve1", "eve2", "eve3"]
 
 
 def test_a_write_of_a_requester_who_waits_already_gets_no_turn_of_its_own():
     queue = held_queue()
     tokens = {queue.add(writes(1), who=EVE): "eve0", queue.add(writes(1), who=ADMIN): "admin0"}
     tokens[queue.add(writes(1), who=EVE)] = "eve1"
-    assert decided(queue, tokens) == ["eve0", "admin0", "eve1"]
+    assert decided(queue, tokens) == ["admin0", "eve0", "eve1"]
 
 
 def test_late_writes_of_all_requesters_time_out_and_the_others_stay():

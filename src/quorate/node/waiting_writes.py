@@ -23,6 +23,8 @@ class WaitingWrites:
     def __init__(self) -> None:
         self._by_principal: dict[str, deque[QueuedWrite]] = {}
         """In the order of their turns; no queue is empty."""
+        self._last: str | None = None
+        """Whose write was decided last."""
         self._count = 0
 
     def __len__(self) -> int:
@@ -34,19 +36,27 @@ class WaitingWrites:
 
     def add(self, write: QueuedWrite) -> None:
         """Put it behind the writes of the same requester."""
-        principal = OWN_WRITES if write.call is None else write.call.principal
+        principal = _principal(write)
         writes = self._by_principal.get(principal)
         if writes is None:
             writes = self._by_principal[principal] = deque()
         writes.append(write)
         self._count += 1
 
+    def begun(self, write: QueuedWrite) -> None:
+        """The decision of this write begins: its requester has had a turn."""
+        self._last = _principal(write)
+
     def take(self) -> QueuedWrite:
         """The oldest write of the requester whose turn it is; its next turn is the last one.
 
-        Raises StopIteration where nothing waits.
+        Another requester goes before the one that had the last turn. Raises StopIteration where nothing
+        waits.
         """
-        principal = next(iter(self._by_principal))
+        turns = iter(self._by_principal)
+        principal = next(turns)
+        if principal == self._last:
+            principal = next(turns, principal)
         writes = self._by_principal.pop(principal)
         self._count -= 1
         write = writes.popleft()
@@ -77,6 +87,10 @@ class WaitingWrites:
         """The earliest deadline; None: none has one."""
         deadlines = (write.deadline_ms for write in self)
         return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
+
+
+def _principal(write: QueuedWrite) -> str:
+    return OWN_WRITES if write.call is None else write.call.principal
 
 
 def _is_late(write: QueuedWrite, now_ms: int) -> bool:

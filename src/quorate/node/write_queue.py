@@ -242,6 +242,7 @@ class WriteQueue:
     def _decide(self, write: QueuedWrite) -> None:
         self.queued_ms.append(self._now_ms - write.added_ms)
         write.began_ns = self._clock()
+        self._queued.begun(write)
         self._deciding = WriteInWork(write, self._steps(write))
         self._advance(None)
 
