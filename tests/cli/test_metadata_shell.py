@@ -1,10 +1,13 @@
 """`quorate metadata-shell` as a command."""
 
+import gc
 import io
 import json
 
 import pytest
 
+from quorate.cli.tools import metadata_shell_session
+from quorate.shell.image_tree import root
 from quorate.shell.loading import EMPTY
 from shell.test_loading import folder  # noqa: F401 - a fixture
 
@@ -21,6 +24,22 @@ def test_a_command_prints_and_ends(quorate, folder):  # noqa: F811
         SHELL, "-d", folder, "--at-time", "1970-01-01T00:00:00.5Z", "find", "/image/topics/byName"
     )
     assert (code, out.splitlines()[-1]) == (0, "/image/topics/byName/t3/name")
+
+
+@pytest.mark.parametrize("command", [["ls", "/"], ["diff", 5, 9]])
+def test_no_collection_visits_the_image_once_it_is_read(quorate, folder, monkeypatch, command):  # noqa: F811
+    frozen = []
+
+    def checked(view):
+        frozen.append(all(each is not view for each in gc.get_objects()))
+        return root(view)
+
+    monkeypatch.setattr(metadata_shell_session, "root", checked)
+    try:
+        assert quorate(SHELL, "-d", folder, *command).code == 0
+    finally:
+        gc.unfreeze()
+    assert frozen and all(frozen)
 
 
 def test_diff_shows_what_changed_between_two_points(quorate, folder):  # noqa: F811

@@ -18,6 +18,7 @@ from quorate.server.preflight import findings
 from quorate.storage.api import AppendedBatch
 from quorate.storage.disk import OsDisk
 from quorate.storage.disk_storage import FileStorage
+from shell.test_loading import collecting  # noqa: F401 - a fixture
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "kafka-4.3.1"
 LEVEL = "metadata.version has level 34"
@@ -87,6 +88,11 @@ def test_a_directory_of_kafka_is_ready_and_left_as_it_is(controller, quorate):
     outcome = quorate("storage", "check", "-c", controller.path)
     assert outcome == (0, f"Nothing blocks a Quorate node with {controller.path}.\n", "")
     assert controller.files() == before
+
+
+def test_no_collection_visits_the_image_while_it_grows(controller, collecting):  # noqa: F811
+    assert controller.blockers() == {}
+    assert collecting and not any(collecting)
 
 
 class WrittenMeanwhile:

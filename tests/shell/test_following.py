@@ -15,7 +15,7 @@ from quorate.formats.snapshot import encode_snapshot
 from quorate.raft.values import ControlState, LeaderChange
 from quorate.shell import following
 from quorate.shell.following import QuorumFollower
-from shell.test_loading import VOTERS, level, names, topic
+from shell.test_loading import VOTERS, collecting, level, names, topic  # noqa: F401 - a fixture
 
 LOG = (
     encode_control_batch(0, 1, 100, [LeaderChange(1, (1,), (1,))]),
@@ -82,6 +82,11 @@ def test_only_committed_records_are_shown_and_the_rest_once_it_is_committed(lead
     leader.high_watermark = 5
     assert names(follower.catch_up()) == ["t1", "t2", "t3"]
     assert leader.asked == [(0, 0), (4, 1)]
+
+
+def test_no_collection_visits_the_image_while_it_grows(follower, collecting):  # noqa: F811
+    follower.catch_up()
+    assert len(collecting) == 3 and not any(collecting)
 
 
 def test_a_snapshot_replaces_what_the_log_no_longer_has(leader, follower):

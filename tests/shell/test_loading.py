@@ -1,5 +1,7 @@
 """What the shell reads of snapshots and logs, and what it refuses."""
 
+import gc
+
 import pytest
 
 from quorate.base.errors import QuorateError
@@ -9,6 +11,7 @@ from quorate.formats.files import segment_name, snapshot_name
 from quorate.formats.metadata_records import FeatureLevelRecord, TopicRecord
 from quorate.formats.records import encode_record
 from quorate.formats.snapshot import encode_snapshot
+from quorate.metadata.delta import ImageDelta
 from quorate.raft.values import ControlState, KRaftVersion, LeaderChange, Voter, Voters
 from quorate.shell.loading import LoadError, Until, load_directory, load_snapshot
 
@@ -52,6 +55,39 @@ def folder(tmp_path):
 
 def names(view):
     return sorted(view.published.image.topics.ids)
+
+
+@pytest.fixture
+def collecting(monkeypatch):
+    """For each record that is applied, whether a collection could visit the image then."""
+    seen = []
+    replay = ImageDelta.replay
+
+    def recorded(delta, record):
+        seen.append(gc.isenabled())
+        return replay(delta, record)
+
+    monkeypatch.setattr(ImageDelta, "replay", recorded)
+    return seen
+
+
+def test_no_collection_visits_the_image_while_it_grows(folder, collecting):
+    """A log of a million partitions without a snapshot took twice the time of their snapshot."""
+    load_directory(str(folder))
+    assert len(collecting) == 6 and not any(collecting)
+    assert gc.isenabled()
+
+
+def test_a_log_leaves_no_garbage_for_the_collector(folder):
+    load_directory(str(folder))  # what is imported and compiled on first use
+    gc.disable()
+    gc.freeze()  # garbage of others does not count
+    try:
+        load_directory(str(folder))
+        assert gc.collect() == 0
+    finally:
+        gc.unfreeze()
+        gc.enable()
 
 
 def test_a_directory_is_read_to_the_end_of_its_log(folder):

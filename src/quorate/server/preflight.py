@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from quorate.base.errors import QuorateError
+from quorate.base.garbage import without_collections
 from quorate.base.ids import OffsetAndEpoch
 from quorate.config.node_config import (
     ALTER_CONFIG_POLICY,
@@ -101,6 +102,7 @@ def _disk_problems(config: NodeConfig) -> Iterator[StartFinding]:
         yield StartFinding(True, str(home), f"{error.filename or home}: {error.strerror or error}")
 
 
+@without_collections()
 def _read_log(config: NodeConfig, unstable: bool) -> bool:
     """Read the whole log as a node that starts; whether it has feature levels. Raises QuorateError."""
     options = LogOptions(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from tempfile import TemporaryFile
 from typing import ClassVar, Final
 
+from quorate.base.garbage import without_collections
 from quorate.base.ids import OffsetAndEpoch
 from quorate.base.sentences import sentence
 from quorate.client.leader import Controllers, LeaderDivergedError, LeaderUnreachableError
@@ -73,6 +74,7 @@ class QuorumFollower:
             f"offset {shown.offset} (inclusive), epoch {shown.epoch}"
         )
 
+    @without_collections()
     def catch_up(self) -> MetadataView:
         """Read up to the high watermark, as the leader names it in its first response with one.
 

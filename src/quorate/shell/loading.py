@@ -6,7 +6,6 @@ snapshot that the node deletes meanwhile is an error; a last batch that it is wr
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from quorate.base.errors import QuorateError
+from quorate.base.garbage import without_collections
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import BatchView, control_records, read_batches
 from quorate.formats.control import SnapshotHeader
@@ -83,7 +83,7 @@ def snapshot_view(snapshot_id: OffsetAndEpoch, descriptor: int, name: str) -> Me
     """The view of a snapshot in an open file. Raises LoadError, which begins with `name`."""
     reader = SnapshotReader()
     builder: SnapshotBuilder | None = None
-    with errors_of(name), _without_collections():
+    with errors_of(name), without_collections():
         for view in _batches(descriptor):
             records = reader.add(view)
             if builder is None:
@@ -94,6 +94,7 @@ def snapshot_view(snapshot_id: OffsetAndEpoch, descriptor: int, name: str) -> Me
         return MetadataView(builder.finish(), ControlView(reader.control))
 
 
+@without_collections()
 def load_directory(
     path: str, until: Until = NO_END, note: Callable[[str], None] = lambda text: None
 ) -> MetadataView:
@@ -266,15 +267,3 @@ def errors_of(path: str) -> Iterator[None]:
         yield
     except (FormatError, ReplayError) as error:
         raise LoadError(f"{path}: {error}") from error
-
-
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """No garbage collection: millions of new objects that all stay would be visited many times."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

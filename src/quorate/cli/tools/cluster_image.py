@@ -9,6 +9,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import QuorateError
+from quorate.base.garbage import without_collections
 from quorate.client.errors import LoginError
 from quorate.client.leader import Controllers, ForeignQuorumError, LeaderError
 
@@ -37,7 +38,7 @@ def read_image(admin: Admin) -> Image:
     patience_ms = min(config.default_api_timeout_ms, MOST_MS)
     quorum = Controllers(config.bootstrap, timeout_ms=patience_ms, security=config.security)
     try:
-        with closing(QuorumFollower(quorum)) as follower:
+        with closing(QuorumFollower(quorum)) as follower, without_collections(freeze=True):
             return follower.catch_up().published.image
     except (LeaderError, LoginError, LoadError) as error:
         is_refused = isinstance(error, ForeignQuorumError) and "AUTHORIZATION" in str(error)

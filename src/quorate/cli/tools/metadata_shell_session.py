@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quorate.base.errors import QuorateError
+from quorate.base.garbage import without_collections
 from quorate.shell.commands import ShellState, complete, reads_tree, run
 from quorate.shell.globs import absolute, matches
 from quorate.shell.image_tree import MetadataView, root
@@ -32,8 +33,9 @@ def explore_files(
     as_json: bool,
 ) -> None:
     """Run a command, or those that the user types, on a snapshot or else on a directory."""
-    whole = None if snapshot is None else load_snapshot(snapshot)
-    view = whole or load_directory(directory, until, _note)
+    with without_collections(freeze=True):
+        whole = None if snapshot is None else load_snapshot(snapshot)
+        view = whole or load_directory(directory, until, _note)
     state = ShellState(root(view), _redaction(redact))
     _serve(state, command, lambda: None, as_json=as_json)
 
@@ -47,7 +49,9 @@ def explore_quorum(
     from quorate.shell.following import QuorumFollower
 
     with closing(QuorumFollower(running_quorum(**live))) as follower:
-        state = ShellState(root(follower.catch_up()), _redaction(redact))
+        with without_collections(freeze=True):
+            view = follower.catch_up()
+        state = ShellState(root(view), _redaction(redact))
         click.echo(f"{follower.position}.", err=True)
         _serve(state, command, lambda: read_on(follower, state), as_json=as_json)
 
@@ -117,7 +121,8 @@ def _point(text: str) -> Until:
 def _diff(directory: str, arguments: list[str], redaction: Redaction) -> Iterator[NodeDifference]:
     if len(arguments) not in (2, 3):
         raise click.UsageError("diff takes two offsets or times and a path: diff FROM TO [PATH]")
-    before, after = (load_directory(directory, _point(text), _note) for text in arguments[:2])
+    with without_collections(freeze=True):
+        before, after = (load_directory(directory, _point(text), _note) for text in arguments[:2])
     path = arguments[2] if len(arguments) == 3 else "/image"
     old, new = (_nodes(view, path) for view in (before, after))
     paths = sorted(old.keys() | new.keys())
