@@ -266,11 +266,19 @@ def bootstrap_options(command: Any, server: str = "", controller: str = "") -> A
     return command
 
 
-def open_admin(options: Mapping[str, Any]) -> tuple[Admin, Settings | None]:
+def note_wait(reason: str) -> None:
+    """Say on stderr why a call takes long."""
+    click.echo(f"Waiting: {reason}", err=True)
+
+
+def open_admin(
+    options: Mapping[str, Any], on_wait: Callable[[str], None] = note_wait
+) -> tuple[Admin, Settings | None]:
     """Open a client by the options of `connection_options`; also returns the --command-config file.
 
-    An option replaces the lists in the file. `options["timeout"]`, in seconds, limits the command. Raises
-    UsageError unless exactly one bootstrap list is given, and ConfigError.
+    An option replaces the lists in the file. `options["timeout"]`, in seconds, limits the command.
+    `on_wait` gets the reason of a long wait. Raises UsageError unless exactly one bootstrap list is
+    given, and ConfigError.
     """
     from quorate.client import Admin
     from quorate.client.config import client_config, with_timeout
@@ -290,9 +298,6 @@ def open_admin(options: Mapping[str, Any]) -> tuple[Admin, Settings | None]:
         from quorate.config.properties_file import read_settings
 
         settings = read_settings(path)
-
-    def on_wait(reason: str) -> None:
-        click.echo(f"Waiting: {reason}", err=True)
 
     config = client_config(settings, servers, controllers)
     seconds = options.get("timeout")

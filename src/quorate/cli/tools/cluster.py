@@ -17,6 +17,7 @@ from quorate.cli.options import (
     OrderedGroup,
     bootstrap_options,
     json_option,
+    note_wait,
     open_admin,
     timeout_option,
 )
@@ -57,7 +58,7 @@ def _connected(command: Any) -> Any:
     return bootstrap_options(command, "-b", "-C")
 
 
-def _open(options: dict[str, Any]) -> Admin:
+def _open(options: dict[str, Any], on_wait: Callable[[str], None] = note_wait) -> Admin:
     """Open a client. Raises UsageError or FlatToolError for contradictory options."""
     if options["config"] is not None:
         if options["command_config"] is not None:
@@ -68,7 +69,7 @@ def _open(options: dict[str, Any]) -> Admin:
             err=options["as_json"],
         )
         options["command_config"] = options["config"]
-    return open_admin(options)[0]
+    return open_admin(options, on_wait)[0]
 
 
 @cluster.command("cluster-id", context_settings=CONTEXT)
@@ -239,11 +240,12 @@ def list_problems(silent_after: float, **options: Any) -> int:
     compares the versions of the nodes, and looks for reassignments that wait for a broker. It names
     fenced brokers, and partitions without a leader or below min.insync.replicas. With
     --bootstrap-controller that needs ClusterAction on Cluster: brokers are read from the metadata log.
-    The exit code is 1 if there is a problem, or if something could not be checked.
+    It waits some seconds for a leader. The exit code is 1 if there is a problem, or if something could
+    not be checked.
     """
-    from quorate.cli.tools.cluster_problems import json_rows, problems, text_lines
+    from quorate.cli.tools.cluster_problems import json_rows, problems, text_lines, without_advice
 
-    with _open(options) as admin:
+    with _open(options, lambda reason: note_wait(without_advice(reason))) as admin:
         found = problems(admin, int(silent_after * 1000), options["command_config"])
     if options["as_json"]:
         print_json(json_rows(found))

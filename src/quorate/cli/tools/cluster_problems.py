@@ -21,6 +21,8 @@ from quorate.cli.tools.cluster_partitions import (
 from quorate.cli.tools.cluster_probe import Probe, bootstrap_words, probe
 from quorate.cli.tools.cluster_registrations import registrations, removal
 from quorate.client import NoActiveControllerError, NotLoadedError
+from quorate.client.admin.absent_nodes import ADVICE
+from quorate.client.admin.deadlines import time_limit
 from quorate.client.admin.reassignments import PartitionName, Reassignment
 from quorate.client.errors import (
     ClientError,
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from quorate.client.admin.topics import PartitionDescription
     from quorate.metadata.image import Image
 
+LEADER_WAIT_MS: Final = 5_000
+"""How long to wait for a leader: an election takes two to three seconds after a failure."""
 _METADATA_VERSION: Final = "metadata.version"
 _NO_LEADER: Final = frozenset(
     {
@@ -65,9 +69,10 @@ def problems(
     probed = cache(partial(probe, admin))
     words = bootstrap_words(admin, command_config)
     try:
-        quorum = admin.describe_quorum()
+        with time_limit(LEADER_WAIT_MS):
+            quorum = admin.describe_quorum()
     except NoActiveControllerError as error:
-        return [*_without_leader(error.nodes, str(error), probed)]
+        return [*_without_leader(error.nodes, without_advice(str(error)), probed)]
     except (ConnectError, LoginError):
         raise
     except ClientError as error:
@@ -102,6 +107,11 @@ def problems(
                 raise
             found.append(_refused(name, error.reason, "Describe and Alter"))
     return list(dict.fromkeys(found))
+
+
+def without_advice(reason: str) -> str:
+    """The reason without the advice to use this tool."""
+    return reason.replace(ADVICE, "")
 
 
 def _means_no_leader(error: ClientError) -> bool:
