@@ -183,6 +183,27 @@ def test_a_process_that_hangs_has_no_wrong_address(quorate, monkeypatch):
     assert rows[str(frozen.address)]["runbook"] == "Wedged follower"
 
 
+@pytest.mark.parametrize("kind", ["controller", "server"])
+@pytest.mark.parametrize("others", [[], ["127.0.0.1:1"]])
+def test_a_process_that_hangs_is_named_where_no_node_answers(quorate, monkeypatch, kind, others):
+    monkeypatch.setattr(cluster_probe, "PROBE_MS", 50)
+    with FakeNode({"ApiVersionsRequest": [SILENCE]}, BROKER) as frozen:
+        words = (f"--bootstrap-{kind}", ",".join([*others, str(frozen.address)]))
+        run = quorate("cluster", "problems", "--timeout", "0.3", *words, "--json")
+    rows = {row["node"]: row for row in json.loads(run.out)}
+    assert (run.code, list(rows)) == (1, ["this client", *others, str(frozen.address)])
+    assert rows["this client"]["what"].startswith("no node answers, so the quorum is not checked: ")
+    assert "its process hangs" in rows[str(frozen.address)]["what"]
+
+
+def test_where_every_address_refuses_no_process_hangs(quorate):
+    run = quorate(
+        "cluster", "problems", "--bootstrap-controller", "127.0.0.1:1", "--timeout", "0.3"
+    )
+    assert (run.code, run.out) == (1, "")
+    assert "Cannot connect to 127.0.0.1:1" in run.err
+
+
 def test_a_voter_that_never_fetched_and_one_behind(found):
     state = DescribeQuorumResponse.TopicData.PartitionData.ReplicaState
     answer = quorum({1: NOW, 2: -1}, {})

@@ -20,7 +20,7 @@ from quorate.cli.tools.cluster_partitions import (
 )
 from quorate.cli.tools.cluster_probe import Probe, bootstrap_words, probe
 from quorate.cli.tools.cluster_registrations import registrations, removal
-from quorate.client import NoActiveControllerError, NotLoadedError
+from quorate.client import NoActiveControllerError, NoReachableNodeError, NotLoadedError
 from quorate.client.admin.absent_nodes import ADVICE
 from quorate.client.admin.deadlines import time_limit
 from quorate.client.admin.reassignments import PartitionName, Reassignment
@@ -73,6 +73,10 @@ def problems(
             quorum = admin.describe_quorum()
     except NoActiveControllerError as error:
         return [*_without_leader(error.nodes, without_advice(str(error)), probed)]
+    except NoReachableNodeError as error:
+        if not any(isinstance(each, SilentNodeError) for each in error.causes):
+            raise
+        return [_nobody_answers(error), *_unanswered(admin.config.bootstrap, probed)]
     except (ConnectError, LoginError):
         raise
     except ClientError as error:
@@ -153,6 +157,20 @@ def _without_leader(
         "start voters until a majority of them runs and reaches each other",
         "QuorateNoActiveController",
     )
+    yield from _unanswered(addresses, probed)
+
+
+def _nobody_answers(error: NoReachableNodeError) -> Problem:
+    return Problem(
+        "this client",
+        f"no node answers, so the quorum is not checked: {error}",
+        "start one of these nodes, or name others, and ask again",
+        "QuorateNoActiveController",
+    )
+
+
+def _unanswered(addresses: Iterable[Address], probed: _Probes) -> Iterator[Problem]:
+    """Name the addresses at which nobody answers."""
     for address in addresses:
         seen = probed(address)
         if seen.hangs:

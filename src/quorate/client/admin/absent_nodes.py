@@ -13,7 +13,12 @@ ADVICE: Final = "; quorate cluster problems says which do not"
 
 
 class NoReachableNodeError(ConnectError):
-    """No known node accepts a connection. The message lists every failure."""
+    """No known node accepts a connection, or answers on one. The message lists every failure."""
+
+    def __init__(self, message: str, causes: Iterable[Exception] = ()) -> None:
+        """causes: the failure of each node that was tried."""
+        super().__init__(message)
+        self.causes = tuple(causes)
 
 
 class NoActiveControllerError(ConnectError):
