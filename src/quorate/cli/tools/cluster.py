@@ -25,6 +25,7 @@ from quorate.cli.options import (
 if TYPE_CHECKING:
     from quorate.client import Admin, ClusterDescription
     from quorate.client.admin.cluster import ApiRange, NodeVersions
+    from quorate.metadata.image import Image
 
 _NO_FENCED = "The option --include-fenced-brokers is only supported with --bootstrap-server option"
 
@@ -194,7 +195,7 @@ def list_registrations(**options: Any) -> None:
     quorum, and may come back. A ghost is gone, and holds no replicas; the last column removes it. An
     authorizer may hide topics: then --bootstrap-server calls no broker a ghost.
     """
-    from quorate.cli.tools.cluster_image import ImageUnreadableError, read_image
+    from quorate.cli.tools.cluster_image import MOST_MS, ImageUnreadableError, read_image
     from quorate.cli.tools.cluster_registrations import (
         HIDDEN_TOPICS,
         TOO_OLD,
@@ -203,15 +204,18 @@ def list_registrations(**options: Any) -> None:
         registrations,
         text_rows,
     )
+    from quorate.client.admin.deadlines import time_limit
 
-    with _open(options) as admin:
-        image = None
-        if admin.config.controllers:
+    with _open(options) as admin, time_limit(admin.config.default_api_timeout_ms) as left_ms:
+
+        def read() -> Image | None:
             try:
-                image = read_image(admin)
+                return read_image(admin, left_ms(MOST_MS))
             except ImageUnreadableError as error:
                 click.echo(f"Brokers are not listed: {error}", err=True)
-        rows = registrations(admin, image=image, command_config=options["command_config"])
+                return None
+
+        rows = registrations(admin, read=read, command_config=options["command_config"])
     if needs_upgrade(rows):
         click.echo(TOO_OLD, err=True)
     if any(row.may_be_ghost for row in rows):

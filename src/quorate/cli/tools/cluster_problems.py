@@ -287,7 +287,9 @@ def _registered(
     command_config: str | None,
 ) -> Iterator[Problem]:
     try:
-        rows = registrations(admin, silent_after_ms, image=image, command_config=command_config)
+        rows = registrations(
+            admin, silent_after_ms, read=lambda: image, command_config=command_config
+        )
     except UnsupportedVersionError:
         return  # brokers before Kafka 4.0
     voters = {row.key.id for row in quorum.voters}
