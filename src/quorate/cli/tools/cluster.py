@@ -244,7 +244,7 @@ def list_problems(silent_after: float, **options: Any) -> int:
     compares the versions of the nodes, and looks for reassignments that wait for a broker. It names
     fenced brokers, and partitions without a leader or below min.insync.replicas. With
     --bootstrap-controller that needs ClusterAction on Cluster: brokers are read from the metadata log.
-    It waits some seconds for a leader. The exit code is 1 if there is a problem, or if something could
+    It waits up to 5 s for a leader. The exit code is 1 if there is a problem, or if something could
     not be checked.
     """
     from quorate.cli.tools.cluster_problems import json_rows, problems, text_lines, without_advice

@@ -68,24 +68,9 @@ def problems(
     # Each address is tried once: a process that hangs takes two seconds.
     probed = cache(partial(probe, admin))
     words = bootstrap_words(admin, command_config)
-    try:
-        with time_limit(LEADER_WAIT_MS):
-            quorum = admin.describe_quorum()
-    except NoActiveControllerError as error:
-        return [*_without_leader(error.nodes, without_advice(str(error)), probed)]
-    except NoReachableNodeError as error:
-        if not any(isinstance(each, SilentNodeError) for each in error.causes):
-            raise
-        return [_nobody_answers(error), *_unanswered(admin.config.bootstrap, probed)]
-    except (ConnectError, LoginError):
-        raise
-    except ClientError as error:
-        if isinstance(error, RequestFailedError) and error.code in _REFUSED:
-            # The requests after this one need the same permission.
-            return [_refused("the quorum", error.reason, "Describe and Alter")]
-        if not _means_no_leader(error):
-            raise
-        return [*_without_leader(admin.config.bootstrap, str(error), probed)]
+    quorum = _quorum(admin, probed)
+    if not isinstance(quorum, QuorumInfo):
+        return quorum
     found: list[Problem] = []
     image = None
     if admin.config.controllers:
@@ -111,6 +96,28 @@ def problems(
                 raise
             found.append(_refused(name, error.reason, "Describe and Alter"))
     return list(dict.fromkeys(found))
+
+
+def _quorum(admin: Admin, probed: _Probes) -> QuorumInfo | list[Problem]:
+    """The quorum as its leader sees it, or why it is not known. Raises ClientError as `problems`."""
+    try:
+        with time_limit(LEADER_WAIT_MS):
+            return admin.describe_quorum()
+    except NoActiveControllerError as error:
+        return [*_without_leader(error.nodes, without_advice(str(error)), probed)]
+    except NoReachableNodeError as error:
+        if not any(isinstance(each, SilentNodeError) for each in error.causes):
+            raise
+        return [_nobody_answers(error), *_unanswered(admin.config.bootstrap, probed)]
+    except (ConnectError, LoginError):
+        raise
+    except ClientError as error:
+        if isinstance(error, RequestFailedError) and error.code in _REFUSED:
+            # The requests after this one need the same permission.
+            return [_refused("the quorum", error.reason, "Describe and Alter")]
+        if not _means_no_leader(error):
+            raise
+        return [*_without_leader(admin.config.bootstrap, str(error), probed)]
 
 
 def without_advice(reason: str) -> str:
