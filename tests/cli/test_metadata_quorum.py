@@ -463,7 +463,7 @@ def test_a_refused_removal_suggests_unregistering_where_that_may_help(tool, node
     [
         (("-i", "-3", "-d", TEXTS[3]), "Invalid negative --controller-id: -3"),
         (("-i", "3", "-d", "x"), "Failed to parse --controller-directory-id: 'x' is not a uuid"),
-        (("-i", "x", "-d", TEXTS[3]), "'x' is not a valid integer"),
+        (("-i", "x", "-d", TEXTS[3]), "'x' is not a whole number"),
         (("-i", "3"), "Missing option '--controller-directory-id'"),
     ],
 )

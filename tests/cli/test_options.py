@@ -66,6 +66,25 @@ def test_every_number_of_an_option_has_a_range():
     assert open_ended == []
 
 
+def test_a_value_that_is_no_number_is_refused_in_plain_words():
+    seen = set()
+    for name, command in commands():
+        for param in command.params:
+            if getattr(param, "count", False):  # a flag
+                continue
+            if isinstance(param.type, click.IntRange):
+                expected = "'1x' is not a whole number."
+            elif isinstance(param.type, click.FloatRange):
+                expected = f"'1x' is not a number{' of seconds' * (param.metavar == 'SECONDS')}."
+            else:
+                continue
+            with pytest.raises(click.BadParameter) as refused:
+                param.type.convert("1x", param, None)
+            assert refused.value.message == expected, (name, param.name)
+            seen.add(expected)
+    assert {"'1x' is not a whole number.", "'1x' is not a number of seconds."} <= seen
+
+
 PLAIN = (click.Command.parse_args, click.Group.parse_args)
 
 

@@ -1,6 +1,7 @@
 """`quorate cluster problems` on answers that real nodes give seldom; tests/e2e has the faults."""
 
 import json
+import time
 
 import pytest
 
@@ -17,8 +18,9 @@ from cli.test_registrations import (
 from client.fake_node import HANG_UP, SILENCE, FakeNode
 from client.test_admin import BROKER
 from quorate.base.errors import ErrorCode
-from quorate.cli.tools import cluster_probe
+from quorate.cli.tools import cluster_probe, cluster_problems
 from quorate.cli.tools.cluster_image import ImageUnreadableError
+from quorate.client import config as client_config
 from quorate.wire.messages import (
     DescribeClusterResponse,
     DescribeConfigsResponse,
@@ -181,6 +183,27 @@ def test_a_process_that_hangs_has_no_wrong_address(quorate, monkeypatch):
     assert rows[str(frozen.address)]["runbook"] == "Wedged follower"
 
 
+@pytest.mark.parametrize("kind", ["controller", "server"])
+@pytest.mark.parametrize("others", [[], ["127.0.0.1:1"]])
+def test_a_process_that_hangs_is_named_where_no_node_answers(quorate, monkeypatch, kind, others):
+    monkeypatch.setattr(cluster_probe, "PROBE_MS", 50)
+    with FakeNode({"ApiVersionsRequest": [SILENCE]}, BROKER) as frozen:
+        words = (f"--bootstrap-{kind}", ",".join([*others, str(frozen.address)]))
+        run = quorate("cluster", "problems", "--timeout", "0.3", *words, "--json")
+    rows = {row["node"]: row for row in json.loads(run.out)}
+    assert (run.code, list(rows)) == (1, ["this client", *others, str(frozen.address)])
+    assert rows["this client"]["what"].startswith("no node answers, so the quorum is not checked: ")
+    assert "its process hangs" in rows[str(frozen.address)]["what"]
+
+
+def test_where_every_address_refuses_no_process_hangs(quorate):
+    run = quorate(
+        "cluster", "problems", "--bootstrap-controller", "127.0.0.1:1", "--timeout", "0.3"
+    )
+    assert (run.code, run.out) == (1, "")
+    assert "Cannot connect to 127.0.0.1:1" in run.err
+
+
 def test_a_voter_that_never_fetched_and_one_behind(found):
     state = DescribeQuorumResponse.TopicData.PartitionData.ReplicaState
     answer = quorum({1: NOW, 2: -1}, {})
@@ -214,8 +237,9 @@ def test_a_quorum_without_a_leader(quorate):
     assert lines[3].startswith("127.0.0.1:1: Cannot connect to 127.0.0.1:1")
 
 
-def test_a_survivor_that_still_names_a_dead_leader(quorate):
-    """With two of three controllers dead, the third one goes on naming the last leader."""
+@pytest.fixture
+def survivor():
+    """A node that goes on naming a dead leader, as one of three controllers does."""
     broker = DescribeClusterResponse.DescribeClusterBroker
     dead = broker(broker_id=2, host="127.0.0.1", port=1)
     with FakeNode({}) as node:
@@ -224,12 +248,37 @@ def test_a_survivor_that_still_names_a_dead_leader(quorate):
             endpoint_type=2, cluster_id="c", controller_id=2, brokers=[dead, alive]
         )
         node.answers["DescribeClusterRequest"] = [answer]
-        words = ("--bootstrap-controller", node.address, "--timeout", "1")
-        run = quorate("cluster", "problems", *words)
-        other = quorate("metadata-quorum", *words, "describe", "--status")
+        yield node
+
+
+def test_a_survivor_that_still_names_a_dead_leader(quorate, survivor):
+    words = ("--bootstrap-controller", survivor.address, "--timeout", "1")
+    run = quorate("cluster", "problems", *words)
+    other = quorate("metadata-quorum", *words, "describe", "--status")
     assert run.code == 1
     lines = run.out.splitlines()
-    said = f"No controller is active: {node.address} answers and names 127.0.0.1:1, which is unreachable"
+    said = (
+        f"No controller is active: {survivor.address} answers and names 127.0.0.1:1, which is "
+        "unreachable"
+    )
     assert lines[0].startswith(f"quorum: no leader: {said} (Cannot connect to 127.0.0.1:1: ")
     assert any(line.startswith("127.0.0.1:1: Cannot connect to 127.0.0.1:1") for line in lines)
     assert other.code == 1 and said in other.err
+    assert "quorate cluster problems says which do not" in other.err
+
+
+def test_a_missing_leader_is_diagnosed_soon(quorate, survivor, monkeypatch):
+    """The tool waits for an election, not for the API timeout, and does not recommend itself."""
+    monkeypatch.setattr(cluster_problems, "LEADER_WAIT_MS", 300)
+    limited = client_config.with_timeout
+    monkeypatch.setattr(
+        client_config, "with_timeout", lambda *args: limited(*args)._replace(report_after_ms=0)
+    )
+    began = time.monotonic()
+    run = quorate(
+        "cluster", "problems", "--bootstrap-controller", survivor.address, "--timeout", "6"
+    )
+    assert time.monotonic() - began < 3
+    assert (run.code, run.out.splitlines()[0][:18]) == (1, "quorum: no leader:")
+    assert "Waiting: No controller is active" in run.err
+    assert "cluster problems" not in run.out + run.err

@@ -1,12 +1,14 @@
 """`quorate cluster registrations`: the registered nodes that are gone."""
 
 import json
+import re
+import time
 from dataclasses import replace
 
 import pytest
 from immutables import Map
 
-from client.fake_node import FakeNode
+from client.fake_node import HANG_UP, FakeNode
 from client.test_admin import BROKER
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid
@@ -86,7 +88,7 @@ def log(monkeypatch):
     """Sets what the leader's metadata log is read as: an image, or the error of the reading."""
     kept = [image_of()]
 
-    def read(admin):
+    def read(admin, most_ms=0):
         if isinstance(kept[0], Exception):
             raise kept[0]
         return kept[0]
@@ -180,6 +182,39 @@ def test_a_log_that_may_not_be_read_is_named(quorate, log):
         node.answers["DescribeClusterRequest"] = [cluster(node, [1])]
         run = quorate("cluster", "registrations", "--bootstrap-controller", node.address)
     assert run.err == "Brokers are not listed: it needs ClusterAction on Cluster\n"
+
+
+def test_a_missing_leader_is_waited_for_once(quorate, monkeypatch):
+    """The metadata log is read only once a leader has answered."""
+    reads = []
+    monkeypatch.setattr(cluster_image, "read_image", lambda *_: reads.append(1))
+    refusal = DescribeClusterResponse(error_code=int(ErrorCode.NOT_CONTROLLER))
+    with FakeNode({"DescribeClusterRequest": [refusal]}) as node:
+        where = ("--bootstrap-controller", node.address, "--timeout", "0.3")
+        run = quorate("cluster", "registrations", *where)
+    assert (run.code, run.out, reads) == (1, "", [])
+    assert "NOT_CONTROLLER" in run.err and "Brokers are not listed" not in run.err
+
+
+def test_reading_the_log_has_what_is_left_of_the_one_deadline(quorate):
+    """The leader answers, but not for its log."""
+    answers = {"DescribeQuorumRequest": [quorum({1: NOW}, {})], "FetchRequest": [HANG_UP]}
+    began = time.monotonic()
+    with FakeNode(answers) as node:
+        described = cluster(node, [1])
+
+        def late(request):
+            time.sleep(0.5)
+            return described
+
+        node.answers["DescribeClusterRequest"] = [late, described]
+        where = ("--bootstrap-controller", node.address, "--timeout", "1.5", "--json")
+        run = quorate("cluster", "registrations", *where)
+    assert (run.code, [row["id"] for row in json.loads(run.out)]) == (0, [1])
+    assert "Brokers are not listed: " in run.err
+    [patience] = re.findall(r"no leader answered within (\d+) ms", run.err)
+    assert int(patience) <= 1000
+    assert time.monotonic() - began < 4
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def ask(quorate, tmp_path):
         code, out, err = quorate(
             tool, *((*words, *where) if tool == "cluster" else (*where, *words))
         )
-        return code, out if tool in ON_STDOUT else err
+        return code, out if tool in ON_STDOUT else err + out if "problems" in call else err
 
     return ask
 

@@ -137,12 +137,15 @@ LINES = {
     "cat nope": ["cat: nope: No such file or directory."],
     "cat": ["too few arguments"],
     "l": ["invalid choice: 'l': did you mean 'ls'?"],
-    "cd": ["invalid choice: 'cd' (choose from 'cat', 'find', 'ls', 'tree')"],
+    "cd": ["invalid choice: 'cd' (choose from 'cat', 'diff', 'find', 'ls', 'tree')"],
 }
 INTERACTIVE = {
     "cd nope": ["cd: nope: no such directory."],
     "cd /image/provenance": ["cd: /image/provenance: not a directory."],
     "c": ["ambiguous command: c could match cat, cd"],
+    "diff 1 2": [
+        "diff runs outside of the shell: quorate metadata-shell -d DIR diff FROM TO [PATH]"
+    ],
     "pwd x": ["unrecognized arguments: 'x'"],
     "ls -x": ["unrecognized arguments: '-x'"],
     "man nope": ["man: unknown command nope. Type help to get a list of commands."],

@@ -21,14 +21,34 @@ if TYPE_CHECKING:
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
+class WholeNumber(click.IntRange):
+    """A whole number in a range. It refuses other words in plain ones, unlike click's IntRange."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not _is_number(int, value):
+            self.fail(f"{value!r} is not a whole number.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class NumberRange(click.FloatRange):
     """A number in a range. Unlike click's FloatRange it refuses NaN and infinity."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not _is_number(float, value):
+            unit = " of seconds" if param is not None and param.metavar == "SECONDS" else ""
+            self.fail(f"{value!r} is not a number{unit}.", param, ctx)
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)
         return number
+
+
+def _is_number(kind: type[int] | type[float], value: Any) -> bool:
+    try:
+        kind(value)
+    except ValueError:
+        return False
+    return True
 
 
 MAX_SECONDS: Final = 1_000_000
@@ -37,8 +57,8 @@ _FILE_WORDS: Final = re.compile("FILE|DIR|PATH")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 KAFKA_RELEASE: Final = "4.3.1"
 """Whose tools these are: flags, texts, exit codes."""
-INT64: Final = click.IntRange(-(1 << 63), (1 << 63) - 1)
-INT32: Final = click.IntRange(-(1 << 31), (1 << 31) - 1)
+INT64: Final = WholeNumber(-(1 << 63), (1 << 63) - 1)
+INT32: Final = WholeNumber(-(1 << 31), (1 << 31) - 1)
 
 
 class ToolCommand(click.Command):
@@ -266,11 +286,19 @@ def bootstrap_options(command: Any, server: str = "", controller: str = "") -> A
     return command
 
 
-def open_admin(options: Mapping[str, Any]) -> tuple[Admin, Settings | None]:
+def note_wait(reason: str) -> None:
+    """Say on stderr why a call takes long."""
+    click.echo(f"Waiting: {reason}", err=True)
+
+
+def open_admin(
+    options: Mapping[str, Any], on_wait: Callable[[str], None] = note_wait
+) -> tuple[Admin, Settings | None]:
     """Open a client by the options of `connection_options`; also returns the --command-config file.
 
-    An option replaces the lists in the file. `options["timeout"]`, in seconds, limits the command. Raises
-    UsageError unless exactly one bootstrap list is given, and ConfigError.
+    An option replaces the lists in the file. `options["timeout"]`, in seconds, limits the command.
+    `on_wait` gets the reason of a long wait. Raises UsageError unless exactly one bootstrap list is
+    given, and ConfigError.
     """
     from quorate.client import Admin
     from quorate.client.config import client_config, with_timeout
@@ -290,9 +318,6 @@ def open_admin(options: Mapping[str, Any]) -> tuple[Admin, Settings | None]:
         from quorate.config.properties_file import read_settings
 
         settings = read_settings(path)
-
-    def on_wait(reason: str) -> None:
-        click.echo(f"Waiting: {reason}", err=True)
 
     config = client_config(settings, servers, controllers)
     seconds = options.get("timeout")

@@ -12,6 +12,8 @@ from quorate.shell.nodes import Directory, Leaf, Node, Redaction, print_node
 MAX_HISTORY: Final = 0x7FFFFFFF
 _COLUMN_GAP: Final = 2
 _LEAST_COLUMN: Final = 4
+_DIFF: Final = "diff"
+"""A command of the tool that the shell does not run."""
 
 
 @dataclass
@@ -80,7 +82,13 @@ def _parse(words: list[str], *, interactive: bool) -> tuple[Command, list[str]]:
         raise CommandLineError(f"unrecognized arguments: '{name}'")
     found = [one for one in known if one.startswith(name)] if name not in known else [name]
     if not found:
-        choices = ", ".join(f"'{one}'" for one in known)
+        if name == _DIFF and interactive:
+            raise CommandLineError(
+                "diff runs outside of the shell: quorate metadata-shell -d DIR diff FROM TO [PATH]"
+            )
+        choices = ", ".join(
+            f"'{one}'" for one in sorted([*known, *([] if interactive else [_DIFF])])
+        )
         raise CommandLineError(f"invalid choice: '{name}' (choose from {choices})")
     if len(found) > 1:
         raise CommandLineError(f"ambiguous command: {name} could match {', '.join(found)}")

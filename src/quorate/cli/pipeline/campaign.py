@@ -10,7 +10,7 @@ import click
 from quorate.base.errors import QuorateError
 from quorate.base.plural import pluralize
 from quorate.cli.columns import table_lines
-from quorate.cli.options import CONTEXT, ToolCommand
+from quorate.cli.options import CONTEXT, ToolCommand, WholeNumber
 from quorate.cli.pipeline.job import absolute, common_options, job_on_spark, print_result
 from quorate.cli.sim.options import seeds_option
 
@@ -42,28 +42,28 @@ Examples:
 @click.option("--resume", is_flag=True, help="Continue in a folder that has results.")
 @click.option(
     "--batch",
-    type=click.IntRange(1, 10_000),
+    type=WholeNumber(1, 10_000),
     default=64,
     show_default=True,
     help="Seeds of a task, and of a file.",
 )
 @click.option(
     "--max-failures",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     default=20,
     show_default=True,
     help="The largest number of failing seeds to trace and shrink.",
 )
 @click.option(
     "--shrink-tries",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     default=600,
     show_default=True,
     help="The largest number of runs to shrink one; 0: do not shrink.",
 )
 @click.option(
     "--shrink-seconds",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     default=300,
     show_default=True,
     help="After this time, shrinking one starts no further run.",

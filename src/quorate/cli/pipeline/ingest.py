@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quorate.base.plural import pluralize
-from quorate.cli.options import ToolCommand
+from quorate.cli.options import ToolCommand, WholeNumber
 from quorate.cli.pipeline.job import (
     BAD_INPUT,
     absolute,
@@ -82,14 +82,14 @@ def ingest(paths: tuple[str, ...], **words: Any) -> int:
 @job_options
 @click.option(
     "--keep-hours",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     default=168,
     show_default=True,
     help="Delete files that are unused for so long; must exceed the longest running query.",
 )
 @click.option(
     "--least-files",
-    type=click.IntRange(min=2),
+    type=WholeNumber(min=2),
     default=4,
     show_default=True,
     help="Join where there are at least so many.",

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from quorate.cli.options import WholeNumber
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -15,7 +17,7 @@ _TABLE_ROWS: Final = 50
 
 limit_option = click.option(
     "--limit",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     help=f"Rows to print at most.  [default: {_TABLE_ROWS}; all with --json]",
 )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quorate.base.plural import pluralize
-from quorate.cli.options import NumberRange, ToolCommand
+from quorate.cli.options import NumberRange, ToolCommand, WholeNumber
 from quorate.cli.pipeline.job import (
     BAD_INPUT,
     absolute,
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     help="Time between the beginnings of two batches.",
 )
 @click.option(
-    "--max-records", type=click.IntRange(min=1), help="The largest number of records of a batch."
+    "--max-records", type=WholeNumber(min=1), help="The largest number of records of a batch."
 )
 @click.option("--cluster-id", metavar="ID", help="Refuse controllers of another cluster.")
 @click.option("--fail-fast", is_flag=True, help="End when some of the input is bad.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from quorate.cli.options import CONTEXT, ToolCommand
+from quorate.cli.options import CONTEXT, ToolCommand, WholeNumber
 from quorate.cli.quickstart.defaults import DEFAULT_CONTROLLERS
 
 
@@ -31,7 +31,7 @@ Examples:
 )
 @click.option(
     "--controllers",
-    type=click.IntRange(1, 7),
+    type=WholeNumber(1, 7),
     default=None,
     help=f"Number of controllers of a new quorum.  [default: {DEFAULT_CONTROLLERS}]",
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from quorate.cli.main import INTERRUPTED
-from quorate.cli.options import CONTEXT, ToolCommand, json_option
+from quorate.cli.options import CONTEXT, ToolCommand, WholeNumber, json_option
 from quorate.cli.sim.options import plant_option, seeds_option, with_bug
 from quorate.cli.sim.progress import WorldTotals, ended_early, progress
 
@@ -32,12 +32,12 @@ Examples:
   quorate sim campaign --seeds today:5000 --out results""",
 )
 @seeds_option
-@click.option("--jobs", type=click.IntRange(1, 1024), default=1, help="Processes.  [default: 1]")
+@click.option("--jobs", type=WholeNumber(1, 1024), default=1, help="Processes.  [default: 1]")
 @click.option("--out", type=click.Path(file_okay=False), required=True, help="A directory.")
 @click.option("--resume", is_flag=True, help="Go on in a directory that has results.")
 @click.option(
     "--failures",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     default=_FAILURES,
     show_default=True,
     help="Stop when so many seeds have failed, those of before --resume included.",

@@ -14,7 +14,7 @@ import click
 
 from quorate.base.atomic_write import write_atomically
 from quorate.cli.main import INTERRUPTED
-from quorate.cli.options import CONTEXT, ToolCommand, json_option
+from quorate.cli.options import CONTEXT, ToolCommand, WholeNumber, json_option
 from quorate.cli.sim.files import check_place
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _BUDGET: Final = {
 
 def _budget_options(command: Any) -> Any:
     for name, text in reversed(_BUDGET.items()):
-        command = click.option(f"--{name}", type=click.IntRange(0, 100), help=text)(command)
+        command = click.option(f"--{name}", type=WholeNumber(0, 100), help=text)(command)
     return command
 
 
@@ -51,9 +51,9 @@ Examples:
     default="removal",
 )
 @click.option(
-    "--depth", type=click.IntRange(0, 10_000), default=9, show_default=True, help="Most events."
+    "--depth", type=WholeNumber(0, 10_000), default=9, show_default=True, help="Most events."
 )
-@click.option("--epochs", type=click.IntRange(1, 100), help="Leave out states in higher epochs.")
+@click.option("--epochs", type=WholeNumber(1, 100), help="Leave out states in higher epochs.")
 @_budget_options
 @click.option(
     "--out", metavar="FILE", help="Write a scenario of the violated invariant to this file."

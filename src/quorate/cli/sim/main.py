@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from quorate.cli.main import INTERRUPTED
-from quorate.cli.options import CONTEXT, OrderedGroup, json_option
+from quorate.cli.options import CONTEXT, OrderedGroup, WholeNumber, json_option
 from quorate.cli.sim.campaign import campaign
 from quorate.cli.sim.explore import explore
 from quorate.cli.sim.nemesis import nemesis
@@ -56,7 +56,7 @@ Examples:
     is_flag=True,
     help="Let the seeds draw worlds of whole controllers, with clients that write metadata.",
 )
-@click.option("--jobs", type=click.IntRange(1, 1024), default=1, help="Processes.  [default: 1]")
+@click.option("--jobs", type=WholeNumber(1, 1024), default=1, help="Processes.  [default: 1]")
 @click.option("--keep-going", is_flag=True, help="Run all seeds even when one fails.")
 @plant_option
 @json_option

@@ -20,7 +20,7 @@ import click
 from quorate.base.errors import QuorateError
 from quorate.cli.columns import fold
 from quorate.cli.main import INTERRUPTED
-from quorate.cli.options import CONTEXT, NumberRange, ToolCommand, json_option
+from quorate.cli.options import CONTEXT, NumberRange, ToolCommand, WholeNumber, json_option
 
 if TYPE_CHECKING:
     from quorate.nemesis.checks import Violation
@@ -53,7 +53,7 @@ Examples:
     help="Duration of the faults.  [default: 30]",
 )
 @click.option(
-    "--seed", type=click.IntRange(0), help="Seed of the faults and clients.  [default: random]"
+    "--seed", type=WholeNumber(0), help="Seed of the faults and clients.  [default: random]"
 )
 @click.option(
     "--members", type=click.Choice(["3", "5"]), default="3", help="Number of nodes.  [default: 3]"

@@ -11,7 +11,7 @@ import click
 
 from quorate.base.atomic_write import write_atomically
 from quorate.cli.main import INTERRUPTED
-from quorate.cli.options import CONTEXT, ToolCommand
+from quorate.cli.options import CONTEXT, ToolCommand, WholeNumber
 from quorate.cli.sim.files import check_place
 from quorate.cli.sim.options import plan_of, plant_option
 
@@ -35,14 +35,14 @@ Examples:
 @click.option("--out", type=click.Path(dir_okay=False), help="Write it there instead of printing.")
 @click.option(
     "--tries",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     default=600,
     show_default=True,
     help="Run no more worlds than so many.",
 )
 @click.option(
     "--seconds",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     default=300,
     show_default=True,
     help="Stop after so long, but finish the first world.",

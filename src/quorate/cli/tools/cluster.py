@@ -17,6 +17,7 @@ from quorate.cli.options import (
     OrderedGroup,
     bootstrap_options,
     json_option,
+    note_wait,
     open_admin,
     timeout_option,
 )
@@ -24,6 +25,7 @@ from quorate.cli.options import (
 if TYPE_CHECKING:
     from quorate.client import Admin, ClusterDescription
     from quorate.client.admin.cluster import ApiRange, NodeVersions
+    from quorate.metadata.image import Image
 
 _NO_FENCED = "The option --include-fenced-brokers is only supported with --bootstrap-server option"
 
@@ -57,7 +59,7 @@ def _connected(command: Any) -> Any:
     return bootstrap_options(command, "-b", "-C")
 
 
-def _open(options: dict[str, Any]) -> Admin:
+def _open(options: dict[str, Any], on_wait: Callable[[str], None] = note_wait) -> Admin:
     """Open a client. Raises UsageError or FlatToolError for contradictory options."""
     if options["config"] is not None:
         if options["command_config"] is not None:
@@ -68,7 +70,7 @@ def _open(options: dict[str, Any]) -> Admin:
             err=options["as_json"],
         )
         options["command_config"] = options["config"]
-    return open_admin(options)[0]
+    return open_admin(options, on_wait)[0]
 
 
 @cluster.command("cluster-id", context_settings=CONTEXT)
@@ -193,7 +195,7 @@ def list_registrations(**options: Any) -> None:
     quorum, and may come back. A ghost is gone, and holds no replicas; the last column removes it. An
     authorizer may hide topics: then --bootstrap-server calls no broker a ghost.
     """
-    from quorate.cli.tools.cluster_image import ImageUnreadableError, read_image
+    from quorate.cli.tools.cluster_image import MOST_MS, ImageUnreadableError, read_image
     from quorate.cli.tools.cluster_registrations import (
         HIDDEN_TOPICS,
         TOO_OLD,
@@ -202,15 +204,18 @@ def list_registrations(**options: Any) -> None:
         registrations,
         text_rows,
     )
+    from quorate.client.admin.deadlines import time_limit
 
-    with _open(options) as admin:
-        image = None
-        if admin.config.controllers:
+    with _open(options) as admin, time_limit(admin.config.default_api_timeout_ms) as left_ms:
+
+        def read() -> Image | None:
             try:
-                image = read_image(admin)
+                return read_image(admin, left_ms(MOST_MS))
             except ImageUnreadableError as error:
                 click.echo(f"Brokers are not listed: {error}", err=True)
-        rows = registrations(admin, image=image, command_config=options["command_config"])
+                return None
+
+        rows = registrations(admin, read=read, command_config=options["command_config"])
     if needs_upgrade(rows):
         click.echo(TOO_OLD, err=True)
     if any(row.may_be_ghost for row in rows):
@@ -239,11 +244,12 @@ def list_problems(silent_after: float, **options: Any) -> int:
     compares the versions of the nodes, and looks for reassignments that wait for a broker. It names
     fenced brokers, and partitions without a leader or below min.insync.replicas. With
     --bootstrap-controller that needs ClusterAction on Cluster: brokers are read from the metadata log.
-    The exit code is 1 if there is a problem, or if something could not be checked.
+    It waits up to 5 s for a leader. The exit code is 1 if there is a problem, or if something could
+    not be checked.
     """
-    from quorate.cli.tools.cluster_problems import json_rows, problems, text_lines
+    from quorate.cli.tools.cluster_problems import json_rows, problems, text_lines, without_advice
 
-    with _open(options) as admin:
+    with _open(options, lambda reason: note_wait(without_advice(reason))) as admin:
         found = problems(admin, int(silent_after * 1000), options["command_config"])
     if options["as_json"]:
         print_json(json_rows(found))

@@ -29,13 +29,16 @@ class ImageUnreadableError(QuorateError):
         self.is_refused = is_refused
 
 
-def read_image(admin: Admin) -> Image:
-    """The committed metadata of the quorum. Raises ImageUnreadableError."""
+def read_image(admin: Admin, most_ms: int = MOST_MS) -> Image:
+    """The committed metadata of the quorum. Raises ImageUnreadableError.
+
+    The leader may take `most_ms` to answer.
+    """
     from quorate.shell.following import QuorumFollower
     from quorate.shell.loading import LoadError
 
     config = admin.config
-    patience_ms = min(config.default_api_timeout_ms, MOST_MS)
+    patience_ms = min(config.default_api_timeout_ms, most_ms)
     quorum = Controllers(config.bootstrap, timeout_ms=patience_ms, security=config.security)
     try:
         with closing(QuorumFollower(quorum)) as follower, without_collections(freeze=True):

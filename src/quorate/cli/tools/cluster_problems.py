@@ -20,7 +20,9 @@ from quorate.cli.tools.cluster_partitions import (
 )
 from quorate.cli.tools.cluster_probe import Probe, bootstrap_words, probe
 from quorate.cli.tools.cluster_registrations import registrations, removal
-from quorate.client import NoActiveControllerError, NotLoadedError
+from quorate.client import NoActiveControllerError, NoReachableNodeError, NotLoadedError
+from quorate.client.admin.absent_nodes import ADVICE
+from quorate.client.admin.deadlines import time_limit
 from quorate.client.admin.reassignments import PartitionName, Reassignment
 from quorate.client.errors import (
     ClientError,
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from quorate.client.admin.topics import PartitionDescription
     from quorate.metadata.image import Image
 
+LEADER_WAIT_MS: Final = 5_000
+"""How long to wait for a leader: an election takes two to three seconds after a failure."""
 _METADATA_VERSION: Final = "metadata.version"
 _NO_LEADER: Final = frozenset(
     {
@@ -64,19 +68,9 @@ def problems(
     # Each address is tried once: a process that hangs takes two seconds.
     probed = cache(partial(probe, admin))
     words = bootstrap_words(admin, command_config)
-    try:
-        quorum = admin.describe_quorum()
-    except NoActiveControllerError as error:
-        return [*_without_leader(error.nodes, str(error), probed)]
-    except (ConnectError, LoginError):
-        raise
-    except ClientError as error:
-        if isinstance(error, RequestFailedError) and error.code in _REFUSED:
-            # The requests after this one need the same permission.
-            return [_refused("the quorum", error.reason, "Describe and Alter")]
-        if not _means_no_leader(error):
-            raise
-        return [*_without_leader(admin.config.bootstrap, str(error), probed)]
+    quorum = _quorum(admin, probed)
+    if not isinstance(quorum, QuorumInfo):
+        return quorum
     found: list[Problem] = []
     image = None
     if admin.config.controllers:
@@ -102,6 +96,33 @@ def problems(
                 raise
             found.append(_refused(name, error.reason, "Describe and Alter"))
     return list(dict.fromkeys(found))
+
+
+def _quorum(admin: Admin, probed: _Probes) -> QuorumInfo | list[Problem]:
+    """The quorum as its leader sees it, or why it is not known. Raises ClientError as `problems`."""
+    try:
+        with time_limit(LEADER_WAIT_MS):
+            return admin.describe_quorum()
+    except NoActiveControllerError as error:
+        return [*_without_leader(error.nodes, without_advice(str(error)), probed)]
+    except NoReachableNodeError as error:
+        if not any(isinstance(each, SilentNodeError) for each in error.causes):
+            raise
+        return [_nobody_answers(error), *_unanswered(admin.config.bootstrap, probed)]
+    except (ConnectError, LoginError):
+        raise
+    except ClientError as error:
+        if isinstance(error, RequestFailedError) and error.code in _REFUSED:
+            # The requests after this one need the same permission.
+            return [_refused("the quorum", error.reason, "Describe and Alter")]
+        if not _means_no_leader(error):
+            raise
+        return [*_without_leader(admin.config.bootstrap, str(error), probed)]
+
+
+def without_advice(reason: str) -> str:
+    """The reason without the advice to use this tool."""
+    return reason.replace(ADVICE, "")
 
 
 def _means_no_leader(error: ClientError) -> bool:
@@ -143,6 +164,20 @@ def _without_leader(
         "start voters until a majority of them runs and reaches each other",
         "QuorateNoActiveController",
     )
+    yield from _unanswered(addresses, probed)
+
+
+def _nobody_answers(error: NoReachableNodeError) -> Problem:
+    return Problem(
+        "this client",
+        f"no node answers, so the quorum is not checked: {error}",
+        "start one of these nodes, or name others, and ask again",
+        "QuorateNoActiveController",
+    )
+
+
+def _unanswered(addresses: Iterable[Address], probed: _Probes) -> Iterator[Problem]:
+    """Name the addresses at which nobody answers."""
     for address in addresses:
         seen = probed(address)
         if seen.hangs:
@@ -259,7 +294,9 @@ def _registered(
     command_config: str | None,
 ) -> Iterator[Problem]:
     try:
-        rows = registrations(admin, silent_after_ms, image=image, command_config=command_config)
+        rows = registrations(
+            admin, silent_after_ms, read=lambda: image, command_config=command_config
+        )
     except UnsupportedVersionError:
         return  # brokers before Kafka 4.0
     voters = {row.key.id for row in quorum.voters}

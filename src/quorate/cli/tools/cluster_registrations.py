@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -103,13 +103,14 @@ def registrations(
     admin: Admin,
     silent_after_ms: int = SILENT_AFTER_MS,
     *,
-    image: Image | None = None,
+    read: Callable[[], Image | None] = lambda: None,
     command_config: str | None = None,
 ) -> list[RegisteredNode]:
     """The brokers or the controllers, as the bootstrap list is, in order of ids.
 
-    A node without a Fetch for `silent_after_ms` is silent. `image`: what controllers know of brokers,
-    which are then listed first. `command_config`: the file that the printed commands shall name.
+    A node without a Fetch for `silent_after_ms` is silent. `read` returns what controllers know of
+    brokers, which are then listed first; it is called once a leader has answered. `command_config`: the
+    file that the printed commands shall name.
 
     Raises UnsupportedVersionError for brokers before Kafka 4.0, which do not list fenced brokers.
     """
@@ -123,6 +124,7 @@ def registrations(
     level = admin.describe_features().finalized.get("metadata.version")
     old = level is not None and level < MetadataVersion.IBP_4_4_IV2
     first = f"quorate features {view.words} upgrade --release-version 4.4 && " if old else ""
+    image = read()
     found = sorted(_controllers(cluster, view, first))
     if image is None:
         return found

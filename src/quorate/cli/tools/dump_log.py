@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from quorate.cli.options import CONTEXT, FlatCommand, json_option, version_option
+from quorate.cli.options import CONTEXT, FlatCommand, WholeNumber, json_option, version_option
 
 _NO_LIMIT: Final = 0x7FFFFFFF
 _DECODERS: Final = "org.apache.kafka.tools.api."
@@ -77,7 +77,7 @@ Examples:
 @click.option("--deep-iteration", is_flag=True, help="Read records, not only batch headers.")
 @click.option(
     "--max-bytes",
-    type=click.IntRange(0, _NO_LIMIT),
+    type=WholeNumber(0, _NO_LIMIT),
     default=_NO_LIMIT,
     metavar="BYTES",
     help="Read at most this many bytes of each file.",
@@ -88,7 +88,7 @@ Examples:
 )
 @click.option(
     "--max-message-size",
-    type=click.IntRange(1, _NO_LIMIT),
+    type=WholeNumber(1, _NO_LIMIT),
     default=5 * 1024 * 1024,
     show_default=True,
     metavar="BYTES",

@@ -11,7 +11,14 @@ from typing import Any, Final
 
 import click
 
-from quorate.cli.options import CONTEXT, MAX_SECONDS, NumberRange, ToolCommand, json_option
+from quorate.cli.options import (
+    CONTEXT,
+    MAX_SECONDS,
+    NumberRange,
+    ToolCommand,
+    WholeNumber,
+    json_option,
+)
 
 _DIFF: Final = "diff"
 
@@ -65,7 +72,7 @@ Examples:
     help="How long to wait for a leader.",
 )
 @click.option(
-    "--at-offset", type=click.IntRange(0), metavar="N", help="Show the state after the record N."
+    "--at-offset", type=WholeNumber(0), metavar="N", help="Show the state after the record N."
 )
 @click.option(
     "--at-time",

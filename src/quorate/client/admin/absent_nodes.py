@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from quorate.base.ids import Address
 from quorate.client.errors import ClientError, ConnectError
 
+ADVICE: Final = "; quorate cluster problems says which do not"
+"""The end of a text about voters. That tool itself leaves it out."""
+
 
 class NoReachableNodeError(ConnectError):
-    """No known node accepts a connection. The message lists every failure."""
+    """No known node accepts a connection, or answers on one. The message lists every failure."""
+
+    def __init__(self, message: str, causes: Iterable[Exception] = ()) -> None:
+        """causes: the failure of each node that was tried."""
+        super().__init__(message)
+        self.causes = tuple(causes)
 
 
 class NoActiveControllerError(ConnectError):
@@ -19,8 +28,7 @@ class NoActiveControllerError(ConnectError):
         """asked: the node that answered. named: the controller that it named. nodes: all it named."""
         super().__init__(
             f"No controller is active: {asked} answers and names {named}, which is unreachable "
-            f"({why}). A majority of the voters must run and reach each other; quorate cluster "
-            "problems says which do not"
+            f"({why}). A majority of the voters must run and reach each other{ADVICE}"
         )
         self.nodes = tuple(nodes)
 

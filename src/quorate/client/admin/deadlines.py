@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,6 +12,24 @@ from typing import Final
 _ENDS: Final[ContextVar[float | None]] = ContextVar("ends", default=None)
 """When the call that runs gives up (monotonic, s)."""
 _JITTER: Final = 0.2
+
+
+@contextmanager
+def time_limit(
+    most_ms: int, now: Callable[[], float] = time.monotonic
+) -> Iterator[Callable[[int], int]]:
+    """End the blocking calls inside `most_ms` from now at the latest.
+
+    Gives a function: what is left of that time, at most its argument and at least 1, ms. `now`: the
+    clock of the client.
+    """
+    outer = _ENDS.get()
+    ends = min(now() + most_ms / 1000, math.inf if outer is None else outer)
+    token = _ENDS.set(ends)
+    try:
+        yield lambda at_most: max(min(at_most, int((ends - now()) * 1000)), 1)
+    finally:
+        _ENDS.reset(token)
 
 
 class Deadlines:

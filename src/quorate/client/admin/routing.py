@@ -282,8 +282,7 @@ class Router:
         Known are open connections first, then the bootstrap list, then the nodes of the last
         DescribeCluster response.
         """
-        failures = []
-        is_refused = False
+        failures: list[ClientError] = []
         known = [node.address for node in self._cluster.nodes.values()] if self._cluster else ()
         nodes = dict.fromkeys((*self._pool.addresses, *self.config.bootstrap, *known))
         known_first = sorted(nodes, key=lambda each: self._failed_attempts.get(each, 0))
@@ -294,13 +293,13 @@ class Router:
                 self._failed_attempts[address] = self._failed_attempts.get(address, 0) + 1
                 return connection
             except (ConnectError, NoResponseError, TlsRefusedError) as error:
-                failures.append(str(error))
-                is_refused |= isinstance(error, TlsRefusedError)
-        if is_refused:
-            raise TlsRefusedError("; ".join(failures))
+                failures.append(error)
+        reasons = "; ".join(map(str, failures))
+        if any(isinstance(each, TlsRefusedError) for each in failures):
+            raise TlsRefusedError(reasons)
         kind = "controllers" if self.config.controllers else "brokers"
         raise NoReachableNodeError(
-            f"{'; '.join(failures)} (are these addresses of {kind}, and do the {kind} run?)"
+            f"{reasons} (are these addresses of {kind}, and do the {kind} run?)", failures
         )
 
     async def active(self) -> Connection:
@@ -345,7 +344,7 @@ class Router:
             return await self._pool.connect(nodes[node_id].address)
         except ConnectError as error:
             self._cluster = None
-            raise NoReachableNodeError(str(error)) from None
+            raise NoReachableNodeError(str(error), [error]) from None
 
     async def describe_cluster(self, *, with_fenced: bool = False) -> ClusterDescription:
         """One attempt at DescribeCluster: the brokers or the controllers, as the bootstrap list is.
