@@ -22,7 +22,10 @@ from quorate.client import (
     ClientError,
     RequestFailedError,
 )
-from quorate.client.admin.topics import TopicCreation
+from quorate.client.admin.io import BlockingIo, finish
+from quorate.client.admin.routing import Router
+from quorate.client.admin.topics import TopicCalls, TopicCreation
+from quorate.client.connection import Connection
 from quorate.client.errors import RequestNotSentError
 from quorate.wire.messages import (
     CreateTopicsRequest,
@@ -119,6 +122,29 @@ def test_a_client_that_is_closed_during_a_call_ends_it_and_sends_nothing_again(
         gc.collect()
     node.may_answer.set()
     assert node.created == ["one"]
+
+
+def test_a_client_that_is_closed_while_it_connects_again_keeps_the_note(node: TopicsNode) -> None:
+    """`close` falls between the end of a connect and its caller."""
+
+    class ClosingIo(BlockingIo):
+        async def run(
+            self, connection: Connection | None, work: Any, *args: Any, **words: Any
+        ) -> Any:
+            found = work()
+            if connection is None and node.has_come.is_set():
+                router.close()
+            return found
+
+    def lose(request: CreateTopicsRequest) -> object:
+        node.has_come.set()
+        return HANG_UP
+
+    node.answers["CreateTopicsRequest"] = lose
+    router = Router(ClientConfig((node.address,), controllers=True), ClosingIo())
+    with pytest.raises(ClientClosedError, match="the change may have been applied") as found:
+        finish(TopicCalls(router).create_topics(topic("one")))
+    assert found.value.note
 
 
 def test_a_client_that_was_closed_opens_new_connections(node: TopicsNode) -> None:

@@ -198,6 +198,8 @@ class Router:
                 found = await attempt()
                 self._failed_attempts.clear()
                 return found
+            except ClientClosedError as error:
+                raise ClientClosedError(error.note or note) from None
             except (ConnectError, NoResponseError, NotLoadedError) as error:
                 # 1. The node is unreachable or cannot help: find the controller again.
                 failure: ClientError = error
