@@ -58,13 +58,15 @@ def test_text_from_a_peer_cannot_forge_a_log_line(capsys, style):
     kept = logs.LOG.handlers[:], logs.LOG.level, logs.LOG.propagate
     try:
         logs.configure(1, style)
-        logs.LOG.warning("host [%s] moved", "x\n2026-11-24 ERROR node 1: forged \x1b[31m\r")
+        logs.LOG.warning(
+            "host [%s] moved", "x\n2026-11-24 ERROR node 1: forged \x1b[31m\r\x9b\x85\u2028"
+        )
     finally:
         logs.LOG.handlers[:], logs.LOG.level, logs.LOG.propagate = kept
         logging.getLogger("asyncio").handlers.clear()
     logged = capsys.readouterr().err
     assert not any(line.startswith("2026-11-24 ERROR") for line in logged.splitlines())
-    assert not {"\x1b", "\r"} & set(logged) and logged.count("forged") == 1
+    assert not {*"\x1b\r\x9b\x85\u2028"} & set(logged) and logged.count("forged") == 1
 
 
 def test_a_repeated_note_is_counted(caplog):
@@ -108,14 +110,14 @@ def test_the_number_of_sources_is_bounded(caplog):
     loop = FakeLoop()
     sparing = RateLimitedLog(as_any(loop), 3)
     with caplog.at_level(logging.INFO, "quorate"):
-        for number in range(100_000):
-            sparing.log(logging.WARNING, "Refused", "x", f"fe80::{number:x}")
+        for number in range(60_000):
+            sparing.log(logging.WARNING, "Refused", "x", f"fe80:0:0:{number:x}::1")
         assert len(caplog.messages) == 100
-        sparing.log(logging.WARNING, "Refused", "x", "fe80::7")
+        sparing.log(logging.WARNING, "Refused", "x", "fe80:0:0:7::2")
         loop.pass_a_minute()
         [last] = caplog.messages[100:]
         assert last.endswith(
-            "(99901 more times within a minute: 1 from fe80::7, 99900 from others)"
+            "(59901 more times within a minute: 1 from fe80:0:0:7::/64, 59900 from others)"
         )
 
 

@@ -78,6 +78,9 @@ _SAME: Final = frozenset("dDwWsSbBAtnrfaxu123456789")
 _ANY_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _CLASS: Final = re.compile(r"\[\^?[^\[\]&]+\]")
 """A class that both read alike: without a bracket or an ampersand inside."""
+_COUNT: Final = re.compile(r"(?<=[{,])\d+(?=[,}])", re.ASCII)
+_MAX_REPETITION: Final = 2**31 - 1
+"""Java's: repetitions are an int."""
 _ONLY_PYTHONS: Final = re.compile(
     r"\[|\(\?(?![:=!>]|<[=!]|[ims]+[):])|\{(?!\d+(?:,\d*)?\})|(?:^|[(|])\{"
 )
@@ -90,6 +93,8 @@ _PATTERN_PARTS: Final = re.compile(
 )
 """Escapes, classes and the dots outside of them."""
 _INSIDE: Final = re.compile(r"\\.", re.DOTALL)
+_NOT_IN_CLASS: Final = re.compile(r"^\[(?:[^\\]|\\.)*?\\[bBA1-9]", re.DOTALL)
+"""A class with an escape that Java reads outside of classes only."""
 _JAVA_DOT: Final = r"[^\n\r\x85\u2028\u2029]"
 _NO_REPETITION: Final = re.compile(r"(?:^|[(|])\{|\{(?!\d+(?:,\d*)?\})", re.ASCII)
 _DOTALL: Final = re.compile(r"\(\?[A-Za-z]*s")
@@ -157,6 +162,10 @@ def is_common(pattern: str) -> bool:
     try:
         re.compile(pattern)
         outside = _CLASS.sub("", _ANY_ESCAPE.sub(_readable, pattern))
+        if any(_NOT_IN_CLASS.search(part) for part in _PATTERN_PARTS.findall(pattern)):
+            return False
+        if any(int(count) > _MAX_REPETITION for count in _COUNT.findall(outside)):
+            return False
     except (re.error, PatternError, RecursionError, OverflowError):
         return False
     return _ONLY_PYTHONS.search(outside) is None

@@ -7,6 +7,7 @@ and carries out the effects that a step returns.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
@@ -16,7 +17,7 @@ from quorate.base.ids import Address
 from quorate.node.node_io import NodeEffects, NodeInput, Registered
 from quorate.node.raft_rpc_outbound import api_key_of, request_to_wire, response_from_wire
 from quorate.node.registration import RegistrationSend
-from quorate.node.request_limits import check_size
+from quorate.node.request_limits import check_size, long_envelope_response
 from quorate.node.requests import ENVELOPE, Call
 from quorate.raft import inputs
 from quorate.raft.inputs import SendFailure
@@ -293,13 +294,25 @@ class Driver:
 
     # -- inbound requests ------------------------------------------------------------------
     def _on_frame(self, slot: ResponseSlot, frame: bytes) -> None:
-        check_size(frame)
+        too_long = check_size(frame)
+        if too_long is not None:
+            self._refuse_envelope(slot, frame, too_long)
+            return
         if len(frame) > LARGE_BYTES:
             self._large.add(slot, frame)
             return
         began_ns = time.perf_counter_ns()
         request = decode_request(frame)
         self._received(slot, request, len(frame), time.perf_counter_ns() - began_ns)
+
+    def _refuse_envelope(self, slot: ResponseSlot, frame: bytes, why: str) -> None:
+        connection = slot.connection
+        connection.forwards = True
+        kind = "Refused a forwarded request that is too long"
+        text = f"{kind} from {connection.peer} on {connection.listener}: {why}"
+        self.acceptor.log.log(logging.WARNING, kind, text, connection.host)
+        slot.data = long_envelope_response(frame)
+        connection.flush()
 
     def _received(self, slot: ResponseSlot, request: WireRequest, size: int, work_ns: int) -> None:
         """A request is decoded. work_ns: how long that took."""

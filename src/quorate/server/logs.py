@@ -9,6 +9,7 @@ import re
 import sys
 import time
 from collections.abc import Mapping
+from ipaddress import IPv6Network
 from typing import Final, Literal
 
 from quorate.base.notes import Fault, Warn
@@ -61,8 +62,9 @@ class RateLimitedLog:
     def log(self, level: int, kind: str, text: str, source: str = "") -> None:
         """Log `text`, unless there were too many lines of its kind in this minute.
 
-        `source`: who caused it, to be counted apart; empty: not known.
+        `source`: who caused it, to be counted apart; empty: not known. The IPv6 addresses of a /64 are one.
         """
+        source = _network(source)
         seen = self._seen.setdefault((level, kind), _Kind())
         seen.count += 1
         left_out = seen.left_out
@@ -92,6 +94,16 @@ class RateLimitedLog:
                 LOG.log(
                     level, "%s (%d more times within a minute%s)", kind, total, _sources(left_out)
                 )
+
+
+def _network(source: str) -> str:
+    """The /64 of an IPv6 address: a single host may have all its addresses. Other sources stay."""
+    if ":" not in source:
+        return source
+    try:
+        return str(IPv6Network((source.partition("%")[0], 64), strict=False))
+    except ValueError:
+        return source
 
 
 def _sources(left_out: Mapping[str, int]) -> str:
@@ -136,7 +148,8 @@ class _Json(logging.Formatter):
         }
         if record.exc_info:
             facts["exception"] = self.formatException(record.exc_info)
-        return json.dumps(facts, ensure_ascii=False)
+        text = json.dumps(facts, ensure_ascii=False)  # escapes the controls below U+0020 only
+        return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
     @staticmethod
     def _time(record: logging.LogRecord) -> str:

@@ -95,7 +95,7 @@ class ScramServer:
         if extensions.get(TOKEN_AUTH, "").lower() == "true":
             token = self._token_lookup(self._mechanism, user)
             if token is None:
-                raise SaslError(f"Token Authentication failed: Invalid tokenId : {user}")
+                raise SaslError(f"Token Authentication failed: Invalid tokenId : {user!r}")
             credential: ScramCredential | None = token.credential
             self._user, self._expiry, self.by_token = token.owner, token.expires_at_ms, True
         else:
