@@ -8,6 +8,7 @@ from quorate.base.errors import ErrorCode
 from quorate.node.request_limits import check_response_size, check_size, long_envelope_response
 from quorate.wire.errors import WireError
 from quorate.wire.header import decode_response
+from quorate.wire.messages import EnvelopeResponse
 
 KIB, MIB = 1024, 1024 * 1024
 
@@ -38,6 +39,7 @@ def test_a_long_envelope_is_refused_with_a_response():
     long = frame(58, MIB + 1)
     assert check_size(long) == f"a request of Envelope has {MIB} bytes at most here, not {MIB + 1}"
     correlation_id, response = decode_response(long_envelope_response(long)[4:], 58, 0)
+    assert isinstance(response, EnvelopeResponse)
     assert (correlation_id, response.error_code) == (7, ErrorCode.INVALID_REQUEST)
 
 

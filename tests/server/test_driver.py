@@ -22,7 +22,7 @@ from quorate.server.limits import ConnectionLimits
 from quorate.sim.world.state_machine import KeyValueMachine
 from quorate.storage.memory import MemoryStorage
 from quorate.wire.header import decode_response, encode_request
-from quorate.wire.messages import ApiVersionsRequest
+from quorate.wire.messages import ApiVersionsRequest, EnvelopeResponse
 
 FAR_MS, NEAR_MS = 3_600_000, 5
 KEY = ReplicaKey(1, Uuid(bytes(16)))
@@ -209,6 +209,7 @@ def test_a_forwarded_request_that_is_too_long_is_answered_and_the_connection_goe
                 size = int.from_bytes(await reader.readexactly(4), "big")
                 frame = await reader.readexactly(size)
                 correlation_id, response = decode_response(frame, ENVELOPE, 0)
+                assert isinstance(response, EnvelopeResponse)
                 assert (correlation_id, response.error_code) == (7, ErrorCode.INVALID_REQUEST)
             writer.write(encode_request(ApiVersionsRequest(), 0, 8, None))
             while not node.apis:

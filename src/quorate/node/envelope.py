@@ -31,6 +31,9 @@ def unwrap(call: Call) -> Building[Call | ErrorCode]:
         return ErrorCode.INVALID_REQUEST
     try:
         check_size(message.request_data)
+    except WireError:
+        return ErrorCode.INVALID_REQUEST  # UNSUPPORTED_VERSION would close the client's connection
+    try:
         request = yield from decode_request_in_steps(message.request_data)
     except WireError:
         return ErrorCode.UNSUPPORTED_VERSION

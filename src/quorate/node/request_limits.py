@@ -43,7 +43,7 @@ def check_size(frame: bytes) -> str | None:
 
 
 def long_envelope_response(frame: bytes) -> bytes:
-    """The frame that refuses an Envelope that is too long, whoever sent it.
+    """The frame that refuses an Envelope that is too long, without a look at its sender.
 
     The broker answers its client with UNKNOWN_SERVER_ERROR, as for every error of an Envelope but
     UNSUPPORTED_VERSION and NOT_CONTROLLER (`ForwardingManagerImpl`): clients do not retry it.
