@@ -205,6 +205,9 @@ UNKNOWN = {
     "a newer level": encode_batch(6, 1, START_MS, [level(99)]),
     "an older level": encode_batch(6, 1, START_MS, [level(4)]),
     "a control type": encode_keyed_batch(6, 1, START_MS, [(b"\0\0\0\x09", b"\0\0\0\0")]),
+    "a version of a control type": encode_keyed_batch(
+        6, 1, START_MS, [(b"\0\0\0\x06", b"\0\x09\xff")]
+    ),
 }
 
 

@@ -159,6 +159,10 @@ def decode_message(
                 return found
         return codec.decode(message, 0, value)
     except WireError as error:
+        version = int.from_bytes(value[:2], "big", signed=True)
+        if version > message.schema.versions[1]:
+            text = f"the {message.__name__} has version {version}, which 4.4.0 lacks: {error}"
+            raise NewerRecordError(text) from None
         raise RecordError(str(error)) from None
 
 
