@@ -89,6 +89,12 @@ def test_every_tool_has_a_help_text(quorate, name):
     assert outcome.out.startswith(f"Usage: quorate {name}")
 
 
+def noted_interrupt():
+    found = KeyboardInterrupt()
+    found.add_note("the change may have been applied")
+    return found
+
+
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
@@ -96,6 +102,7 @@ def test_every_tool_has_a_help_text(quorate, name):
         (InvariantError("a defect"), 70, "a defect\n"),
         (PermissionError(13, "Permission denied", "file"), 1, "file: Permission denied\n"),
         (KeyboardInterrupt(), 130, ""),
+        (noted_interrupt(), 130, "Interrupted: the change may have been applied\n"),
         (click.Abort(), 130, ""),
         (ValueError("odd"), 70, "Internal error, please report it: ValueError: odd"),
     ],

@@ -271,3 +271,24 @@ def test_a_node_that_closes_every_first_request_is_not_asked_for_a_minute() -> N
         ):
             admin.describe_cluster()
         assert time.monotonic() - began < 20
+
+
+def test_an_interrupted_change_says_that_it_may_have_been_applied(
+    node: TopicsNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(self: Connection, *args: object) -> None:
+        raise KeyboardInterrupt
+
+    with Admin.open(bootstrap_controllers=str(node.address)) as admin:
+        admin.describe_cluster()
+        monkeypatch.setattr(Connection, "receive", interrupted)
+        with pytest.raises(KeyboardInterrupt) as change:
+            admin.create_topics(topic("one"))
+        monkeypatch.undo()
+        admin.describe_cluster()  # on a new connection
+        monkeypatch.setattr(Connection, "receive", interrupted)
+        with pytest.raises(KeyboardInterrupt) as read:
+            admin.describe_cluster()
+    [note] = change.value.__notes__
+    assert note.startswith("the change may have been applied: check the topics")
+    assert not hasattr(read.value, "__notes__")

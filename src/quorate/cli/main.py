@@ -150,14 +150,21 @@ def _run(arguments: Sequence[str]) -> int:
             return _unknown(name)
         sys.stdout.flush()
         return code
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except KeyboardInterrupt as interrupt:
+        return _interrupted(interrupt)
     except BrokenPipeError:
         # The reader has exited (`| head`). Replace stdout, or the final flush would fail again.
         _discard(sys.stdout)
         return 0
     except Exception as error:
         return _explain(error, TOOLS[name].refused if name in TOOLS else 1)
+
+
+def _interrupted(interrupt: KeyboardInterrupt) -> int:
+    """Say what a change that was under way may have done."""
+    for note in getattr(interrupt, "__notes__", ()):
+        print(f"Interrupted: {note}", file=sys.stderr)
+    return INTERRUPTED
 
 
 def _print_schema(name: str) -> int:

@@ -125,7 +125,8 @@ class Pool:
     ) -> M:
         """Send the request and return the response.
 
-        Raises NoResponseError with a note where a change may have been applied.
+        Raises NoResponseError with a note where a change may have been applied. KeyboardInterrupt gets
+        that note, too.
         """
         self.asked = connection.address, type(request).schema.key or 0
         try:
@@ -137,6 +138,10 @@ class Pool:
             if note is None:
                 raise
             raise type(error)(f"{error}; {note}", note) from None
+        except KeyboardInterrupt as interrupt:
+            if (note := note_of(request)) is not None:
+                interrupt.add_note(note)  # for people; the program may print it
+            raise
 
     # -- connections --------------------------------------------------------------------------
     async def connect(self, address: Address, shares: int = 1) -> Connection:
