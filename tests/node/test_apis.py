@@ -511,7 +511,7 @@ def test_a_refusal_of_the_core_is_the_inner_response(world):
                 client_host_address=bytes(16),
                 request_principal=PRINCIPAL,
             ),
-            ErrorCode.UNSUPPORTED_VERSION,
+            ErrorCode.INVALID_REQUEST,
         ),
     ],
 )
