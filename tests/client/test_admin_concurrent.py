@@ -7,7 +7,7 @@ import gc
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -26,7 +26,12 @@ from quorate.client.admin.io import BlockingIo, finish
 from quorate.client.admin.routing import Router
 from quorate.client.admin.topics import TopicCalls, TopicCreation
 from quorate.client.connection import Connection
-from quorate.client.errors import RequestNotSentError
+from quorate.client.errors import (
+    InvalidValueError,
+    LoginError,
+    RequestNotSentError,
+    UnsupportedVersionError,
+)
 from quorate.wire.messages import (
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -80,14 +85,23 @@ async def soon(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.001)
 
 
+Creation = asyncio.Task[Mapping[str, object]]
+
+
+async def two_creations(admin: AsyncAdmin, node: TopicsNode) -> tuple[Creation, Creation]:
+    """The first one is with the node, the second one waits for it."""
+    await admin.describe_cluster()
+    first = asyncio.create_task(admin.create_topics(topic("one")))
+    await soon(node.has_come.is_set)
+    second = asyncio.create_task(admin.create_topics(topic("two")))
+    await asyncio.sleep(0)
+    return first, second
+
+
 def test_a_call_that_is_cancelled_while_it_waits_harms_no_other(node: TopicsNode) -> None:
     async def main() -> None:
         async with AsyncAdmin.open(bootstrap_controllers=str(node.address)) as admin:
-            await admin.describe_cluster()
-            first = asyncio.create_task(admin.create_topics(topic("one")))
-            await soon(node.has_come.is_set)
-            second = asyncio.create_task(admin.create_topics(topic("two")))
-            await asyncio.sleep(0)
+            first, second = await two_creations(admin, node)
             second.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await second
@@ -103,11 +117,7 @@ def test_a_client_that_is_closed_during_a_call_ends_it_and_sends_nothing_again(
 ) -> None:
     async def main() -> None:
         admin = AsyncAdmin.open(bootstrap_controllers=str(node.address))
-        await admin.describe_cluster()
-        sent = asyncio.create_task(admin.create_topics(topic("one")))
-        await soon(node.has_come.is_set)
-        waits = asyncio.create_task(admin.create_topics(topic("two")))
-        await asyncio.sleep(0)
+        sent, waits = await two_creations(admin, node)
         admin.close()
         with pytest.raises(ClientClosedError, match="the change may have been applied") as found:
             await sent
@@ -292,3 +302,31 @@ def test_an_interrupted_change_says_that_it_may_have_been_applied(
     [note] = change.value.__notes__
     assert note.startswith("the change may have been applied: check the topics")
     assert not hasattr(read.value, "__notes__")
+
+
+@pytest.mark.parametrize(
+    ("error", "is_dropped"),
+    [
+        (LoginError("the session could not be renewed"), True),
+        (UnsupportedVersionError("not sent"), False),
+        (InvalidValueError("not sent"), False),
+    ],
+)
+def test_a_connection_is_used_again_only_where_nothing_was_sent(
+    node: TopicsNode, monkeypatch: pytest.MonkeyPatch, error: ClientError, is_dropped: bool
+) -> None:
+    def failed(self: Connection, *args: object) -> None:
+        raise error
+
+    def connections() -> int:
+        return len(node.asked("ApiVersionsRequest"))
+
+    with Admin.open(bootstrap_controllers=str(node.address)) as admin:
+        admin.describe_cluster()
+        made = connections()
+        monkeypatch.setattr(Connection, "call", failed)
+        with pytest.raises(type(error)):
+            admin.describe_cluster()
+        monkeypatch.undo()
+        admin.describe_cluster()
+        assert connections() == made + is_dropped

@@ -11,7 +11,12 @@ from quorate.client.admin.deadlines import Deadlines
 from quorate.client.admin.io import Io
 from quorate.client.admin.outcomes import note_of
 from quorate.client.connection import ClientSecurity, ConnectAttempt, Connection
-from quorate.client.errors import ClientError, NoResponseError, RequestNotSentError
+from quorate.client.errors import (
+    ClientError,
+    InvalidValueError,
+    NoResponseError,
+    UnsupportedVersionError,
+)
 from quorate.client.results import MismatchedEndpointTypeError
 from quorate.wire.schema import Message
 
@@ -93,8 +98,8 @@ class Pool:
         """Run `work` on the connection when it is free. Its argument: the time it has, ms.
 
         Raises RequestNotSentError where the connection was closed meanwhile, or is not free in time. A
-        connection whose work fails is not used again. Work that is cancelled while it waits leaves
-        the connection to the work in progress.
+        connection whose work fails is not used again, unless the request was not sent. Work that is
+        cancelled while it waits leaves the connection to the work in progress.
         """
         left_ms = self._deadlines.countdown(self._config.request_timeout_ms)
         is_begun = False
@@ -110,15 +115,16 @@ class Pool:
 
         try:
             return await self._io.run(connection, begin, wait_s=left_ms() / 1000)
-        except ClientError as error:
-            if is_begun and isinstance(error, (NoResponseError, RequestNotSentError)):
-                self.drop(connection)
-                connection.release()  # where `close` has aborted it
-            raise
+        except (UnsupportedVersionError, InvalidValueError):
+            raise  # before anything was sent
         except BaseException:
             if is_begun:
                 self.drop(connection)
             raise
+        finally:
+            # `close` leaves a connection in use to its work. A thread of cancelled work does the same.
+            if not connection.is_usable and connection not in self._in_use:
+                connection.release()
 
     async def ask(
         self, connection: Connection, request: Message, answer: type[M], at_least: int = 0
