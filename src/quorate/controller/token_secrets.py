@@ -65,9 +65,7 @@ class TokenSecrets:
 
     def of(self, secret_key: str, token_id: str) -> bytes:
         """The secret of a token. secret_key: `delegation.token.secret.key`."""
-        if secret_key != self._secret_key:
-            self._forget()
-            self._secret_key = secret_key
+        self._use(secret_key)
         secret = self._secrets.get(token_id)
         if secret is None:
             secret = self._secrets[token_id] = token_hmac(secret_key, token_id)
@@ -77,9 +75,7 @@ class TokenSecrets:
     def find(self, tokens: Tokens, secret_key: str, secret: bytes) -> Building[str | None]:
         """Return the id of the token with this secret. None, or an id that is not in `tokens`: no such
         token. A decision calls it: the head does not change meanwhile."""
-        if secret_key != self._secret_key:
-            self._forget()
-            self._secret_key = secret_key
+        self._use(secret_key)
         if tokens is not self._known:
             yield from self._look_through(tokens)
         while self._waiting:
@@ -97,6 +93,12 @@ class TokenSecrets:
             missing += [token_id for token_id in part if token_id not in self._secrets]
             yield None
         self._waiting, self._known = missing, tokens
+
+    def _use(self, secret_key: str) -> None:
+        """Forget what another key gave."""
+        if secret_key != self._secret_key:
+            self._forget()
+            self._secret_key = secret_key
 
     def _forget(self) -> None:
         self._secrets, self._ids, self._waiting, self._known = {}, {}, [], _NONE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,20 @@ _JITTER: Final = 0.2
 
 
 @contextmanager
+def _ending_at(*limits: float | None) -> Iterator[float]:
+    """End the blocking calls inside at the first of these times, or sooner where a call runs already.
+
+    Gives that time (monotonic, s).
+    """
+    ends = min(each for each in (*limits, _ENDS.get()) if each is not None)
+    token = _ENDS.set(ends)
+    try:
+        yield ends
+    finally:
+        _ENDS.reset(token)
+
+
+@contextmanager
 def time_limit(
     most_ms: int, now: Callable[[], float] = time.monotonic
 ) -> Iterator[Callable[[int], int]]:
@@ -23,13 +36,8 @@ def time_limit(
     Gives a function: what is left of that time, at most its argument and at least 1, ms. `now`: the
     clock of the client.
     """
-    outer = _ENDS.get()
-    ends = min(now() + most_ms / 1000, math.inf if outer is None else outer)
-    token = _ENDS.set(ends)
-    try:
+    with _ending_at(now() + most_ms / 1000) as ends:
         yield lambda at_most: max(min(at_most, int((ends - now()) * 1000)), 1)
-    finally:
-        _ENDS.reset(token)
 
 
 class Deadlines:
@@ -47,13 +55,8 @@ class Deadlines:
     def one_call(self) -> Iterator[tuple[float, float]]:
         """Share one API timeout; gives its begin and its end (monotonic, s)."""
         started = self._now()
-        limits = (started + self._api_timeout_s, _ENDS.get(), self._give_up_at)
-        ends = min(each for each in limits if each is not None)
-        token = _ENDS.set(ends)
-        try:
+        with _ending_at(started + self._api_timeout_s, self._give_up_at) as ends:
             yield started, ends
-        finally:
-            _ENDS.reset(token)
 
     def left_ms(self, most_ms: int, shares: int = 1) -> int:
         """Return the time for the next step: up to a share of what the call has left."""
@@ -67,7 +70,7 @@ class Deadlines:
 
         At most `most_ms` from now, at least 1.
         """
-        ends = min(self._now() + most_ms / 1000, _ENDS.get() or math.inf)
+        ends = self._now() + self.left_ms(most_ms) / 1000
         return lambda: max(int((ends - self._now()) * 1000), 1)
 
 
