@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -132,6 +133,22 @@ def test_a_plain_partition_is_written_the_short_way(monkeypatch):
     monkeypatch.setattr("quorate.metadata.dump.PartitionRecord", None)
     assert list(record_values(image)) == whole
     assert whole[-1] == encode_record(PLAIN, 2)
+
+
+def test_a_topic_is_released_when_the_next_one_is_written():
+    image = replay(Image(), FeatureLevelRecord(name="metadata.version", feature_level=30))
+    for number in range(3):
+        image = replay(
+            image, TopicRecord(name=f"t{number}", topic_id=Uuid(bytes([number + 1]) * 16))
+        )
+    first, second, third = image.topics.in_order()
+    values = record_values(image)
+    del image
+
+    written = [decode_record(next(values))[0].name for _ in range(3)]
+    assert written == ["metadata.version", "t0", "t1"]
+    references = [sys.getrefcount(topic) for topic in (first, second, third)]
+    assert references == [references[0], references[0] + 1, references[0] + 1]
 
 
 @pytest.mark.parametrize("count", [0, 1, 126, 127, 128, 200])

@@ -95,9 +95,10 @@ def record_values(
 ) -> Iterator[bytes]:
     """The records of `image` as bytes, in order: `dump.records` encoded, but several times faster.
 
-    Arguments and errors as of `dump.records`.
+    Holds a topic of `image` no longer than until the next one. Arguments and errors as of `dump.records`.
     """
     writer = dump.Writer(image, metadata_version, on_loss)
+    del image  # `writer` releases its topics one by one
     for record, version in writer.before_topics():
         yield encode_record(record, version)
     packer = _Packer(record_version("PartitionRecord", writer.version))

@@ -9,6 +9,7 @@ a loss.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import chain
 
 from quorate.formats.records import (
@@ -35,6 +36,7 @@ from quorate.metadata.image import (
     Partition,
     QuotaEntity,
     Topic,
+    Topics,
 )
 from quorate.metadata.order import in_order
 from quorate.wire.schema import Message
@@ -96,8 +98,16 @@ class Writer:
         yield from _controllers(self._image.cluster, self.version, self.lose)
 
     def topics(self) -> Iterator[Topic]:
-        """The topics by name."""
-        return self._image.topics.in_order()
+        """The topics by name, once: each is released when the next one is taken.
+
+        An image that is written beside later changes is the last to hold what they replaced. Released
+        all at once, 450,000 replaced partitions hold the interpreter for 0.26 s.
+        """
+        remaining = list(self._image.topics.in_order())
+        remaining.reverse()
+        self._image = replace(self._image, topics=Topics())
+        while remaining:
+            yield remaining.pop()
 
     def topic(self, topic: Topic) -> RecordAndVersion:
         return TopicRecord(name=topic.name, topic_id=topic.id), 0
