@@ -29,7 +29,7 @@ from quorate.server.authentication import MAX_FRAME_BYTES, ListenerSecurity
 from quorate.server.connections import InboundConnection
 from quorate.server.limits import ConnectionLimits
 from quorate.server.listener import Acceptor
-from quorate.server.sasl import SaslAuthenticator
+from quorate.server.sasl import FailureDelay, SaslAuthenticator
 from quorate.server.tls_transport import TlsTransport
 from quorate.wire.header import encode_request
 from quorate.wire.messages import ApiVersionsRequest, ApiVersionsResponse
@@ -112,7 +112,9 @@ class Listener:
         self.acceptor = Acceptor(self.loop, ConnectionLimits(), self.on_frame, lambda: True)
         config = SaslServerConfig(MECHANISMS, dict.fromkeys(MECHANISMS, 0), self.versions)
         self.security = ListenerSecurity(
-            authenticator=lambda _: SaslAuthenticator(config, pool, lambda: (0, 0), 0.0),
+            authenticator=lambda _: SaslAuthenticator(
+                config, pool, lambda: (0, 0), FailureDelay(0)
+            ),
             wrap=(lambda upper: TlsTransport(upper, SERVER, lambda _: ANONYMOUS)) if tls else None,
         )
         self.acceptor.failed_authentications["L"] = 0

@@ -3,7 +3,7 @@
 from narrow import as_any
 from quorate.security.sasl.plain import PlainServer
 from quorate.security.sasl.server import SaslServerConfig
-from quorate.server.sasl import SaslAuthenticator
+from quorate.server.sasl import FailureDelay, SaslAuthenticator
 from quorate.wire.header import encode_request
 from quorate.wire.messages.security import SaslAuthenticateRequest, SaslHandshakeRequest
 
@@ -21,7 +21,9 @@ class Connection:
             as_any(None),
         )
         self.now_ms = 5_000
-        self.authenticator = SaslAuthenticator(config, as_any(None), lambda: (self.now_ms, 0), 0.0)
+        self.authenticator = SaslAuthenticator(
+            config, as_any(None), lambda: (self.now_ms, 0), FailureDelay(0)
+        )
         self.failures = []
 
     def send(self, *frames):

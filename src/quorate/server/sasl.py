@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from quorate.config.node_config import NodeConfig
 from quorate.config.sasl_settings import JaasValue, ListenerSasl
@@ -41,6 +41,31 @@ from quorate.wire.schema import Message
 
 Keys = dict[tuple[str, JwksTimes], JwksKeys]
 
+_FAILURES_A_SECOND: Final = 500
+_LONGEST_WAIT_MS: Final = 4_000
+
+
+class FailureDelay:
+    """How long the answer to each failed login of a node waits.
+
+    At least `connection.failed.authentication.delay.ms`, as with Kafka. Answers also keep a distance of
+    2 ms, for at most four seconds more. A flood of logins that wait for their answers then comes evenly and
+    takes a tenth of a core. Equal delays would bring all of its connections back at the same moment.
+    """
+
+    def __init__(self, delay_ms: int) -> None:
+        self._delay_ms = delay_ms
+        self._last_ms = 0.0
+
+    def next_s(self, now_ms: int) -> float:
+        """The delay of a login that fails now, in s; 0 where no delay is configured."""
+        if not self._delay_ms:
+            return 0.0
+        soonest = now_ms + self._delay_ms
+        spaced = self._last_ms + 1_000 / _FAILURES_A_SECOND
+        self._last_ms = min(max(soonest, spaced), soonest + _LONGEST_WAIT_MS)
+        return (self._last_ms - now_ms) / 1_000
+
 
 class SaslAuthenticator:
     """`ConnectionAuthenticator` of a listener with SASL."""
@@ -50,10 +75,10 @@ class SaslAuthenticator:
         config: SaslServerConfig,
         pool: ThreadPoolExecutor,
         now: Callable[[], tuple[int, int]],
-        failure_delay_s: float,
+        failure_delay: FailureDelay,
     ) -> None:
-        """now: monotonic and wall time, in ms."""
-        self._failure_delay_s = failure_delay_s
+        """now: monotonic and wall time, in ms; failure_delay: shared by the connections of the node."""
+        self._failure_delay = failure_delay
         self._server = SaslServer(config)
         self._pool = pool
         self._now = now
@@ -76,7 +101,7 @@ class SaslAuthenticator:
     def on_frame(self, frame: bytes, send: Send, done: Done, fail: Fail) -> None:
         def answer(found: SaslAnswer) -> None:
             if found.failure is not None:
-                fail(found.failure, found.frame, self._failure_delay_s)
+                fail(found.failure, found.frame, self._failure_delay.next_s(self._now()[0]))
                 return
             if found.is_authenticated:
                 done(self._server.principal)
@@ -128,6 +153,7 @@ class SaslListeners:
     ) -> None:
         """Read the logins. Raises JaasError for a JAAS text that cannot be used."""
         self._settings = config.sasl
+        self._failure_delay = FailureDelay(config.sasl.failure_delay_ms)
         self._now = now
         self._pool = ThreadPoolExecutor(1, "sasl")
         self._keys: Keys = {}
@@ -141,10 +167,9 @@ class SaslListeners:
         config = self._configs.get(listener)
         if config is None:
             return security
-        delay_s = self._settings.failure_delay_ms / 1000
 
         def authenticator(connection: ConnectionInfo) -> SaslAuthenticator:
-            return SaslAuthenticator(config, self._pool, self._now, delay_s)
+            return SaslAuthenticator(config, self._pool, self._now, self._failure_delay)
 
         return replace(
             security,
