@@ -12,7 +12,6 @@ import re
 from base64 import urlsafe_b64encode
 from binascii import b2a_base64
 from collections.abc import Callable
-from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Any, Final
 
@@ -73,6 +72,8 @@ def double(value: float) -> str:
         return f'"{word}"'
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
+    from decimal import Decimal  # rarely needed, and 2 ms to load
+
     sign, digits, exponent = Decimal(repr(value)).as_tuple()
     figures = "".join(map(str, digits))
     power = int(exponent) + len(figures) - 1

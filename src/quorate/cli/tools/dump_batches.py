@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import io
 import os
-import pickle
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import IO, Final, NoReturn
+from typing import IO, Final, NamedTuple, NoReturn
 
 from quorate.formats.batch import HEADER_SIZE, batch_size, iter_batches
 from quorate.formats.dump import DumpOptions, RecordDump, Trail, batch_json, batch_line
@@ -34,8 +32,7 @@ _SHARE_FROM: Final = 4 * PIECE_SIZE
 _MAX_PROCESSES: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class BatchOptions:
+class BatchOptions(NamedTuple):
     """What to print of a batch."""
 
     records: DumpOptions
@@ -44,13 +41,13 @@ class BatchOptions:
     as_json: bool
 
 
-@dataclass(slots=True)
 class Output:
     """Buffers lines and writes them to a stream in large pieces."""
 
-    stream: IO[bytes]
-    encoding: str = "utf-8"
-    lines: list[str] = field(default_factory=list)
+    def __init__(self, stream: IO[bytes], encoding: str = "utf-8") -> None:
+        self.stream = stream
+        self.encoding = encoding
+        self.lines: list[str] = []
 
     def add(self, line: str) -> None:
         """Add a line, without its line feed."""
@@ -74,18 +71,19 @@ class Output:
             self.stream.flush()
 
 
-@dataclass(slots=True)
 class DumpProgress:
     """How far a file has been printed."""
 
-    position: int = 0
-    """End of the printed batches, in bytes (exclusive)."""
-    trail: Trail = field(default_factory=lambda: Trail(-1, -1))
-    """As in Kafka's tool, a file whose first record does not have offset 0 has a gap."""
+    def __init__(self, position: int = 0, trail: Trail | None = None) -> None:
+        """position: end of the printed batches, in bytes (exclusive).
+
+        As in Kafka's tool, a file whose first record does not have offset 0 has a gap.
+        """
+        self.position = position
+        self.trail = Trail(-1, -1) if trail is None else trail
 
 
-@dataclass(frozen=True, slots=True)
-class LogDump:
+class LogDump(NamedTuple):
     """An open log or snapshot, of which the first `size` bytes are printed."""
 
     path: str
@@ -261,6 +259,8 @@ def _write(out: int, text: memoryview) -> None:
 
 def _send(pipe: int, message: RingMessage) -> None:
     """Send a message; a dead receiver is ignored, for the parent notices it at the result pipe."""
+    import pickle  # only for a large file: the module takes 3 ms to load
+
     data = pickle.dumps(message)
     data = len(data).to_bytes(4, "big") + data
     with suppress(BrokenPipeError):
@@ -270,6 +270,8 @@ def _send(pipe: int, message: RingMessage) -> None:
 
 def _receive(pipe: int) -> RingMessage:
     """Receive a message; None when the sender has closed the pipe."""
+    import pickle
+
     head = os.read(pipe, 4)
     left, data = int.from_bytes(head, "big"), b""
     while len(data) < left:

@@ -57,8 +57,7 @@ class IndexFaults:
                 yield f"Indexed offset: {index}, found log offset: {log}"
 
 
-@dataclass(frozen=True, slots=True)
-class IndexChecks:
+class IndexChecks(NamedTuple):
     """What to do with an index."""
 
     verify_only: bool

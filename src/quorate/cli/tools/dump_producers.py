@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from fastcrc.crc32 import iscsi as crc32c
@@ -40,12 +39,17 @@ class CorruptSnapshotError(QuorateError):
     """A snapshot of producers that Kafka refuses, with Kafka's words; other files can be dumped."""
 
 
+def _contents(path: str) -> bytes:
+    with open(path, "rb") as file:  # pathlib takes 2 ms to load
+        return file.read()
+
+
 def dump_aborted_transactions(path: str) -> Iterator[IndexLine]:
     """Dump a transaction index; an entry that is cut at the end is ignored.
 
     Raises DumpError before the first line if a newer Kafka wrote an entry.
     """
-    data = Path(path).read_bytes()
+    data = _contents(path)
     entries = list(_ABORTED.iter_unpack(data[: len(data) // _ABORTED.size * _ABORTED.size]))
     newer = next((entry[0] for entry in entries if entry[0] > _ABORTED_VERSION), None)
     if newer is not None:
@@ -59,7 +63,7 @@ def dump_aborted_transactions(path: str) -> Iterator[IndexLine]:
 
 def dump_producers(path: str) -> Iterator[IndexLine]:
     """Dump a snapshot of producers. Raises CorruptSnapshotError before the first line."""
-    data = Path(path).read_bytes()
+    data = _contents(path)
     count = _checked_count(data)
     for at in range(_HEAD.size, _HEAD.size + count * _PRODUCER.size, _PRODUCER.size):
         id_, epoch, last, offset, delta, time, coordinator, first_offset = _PRODUCER.unpack_from(
