@@ -6,10 +6,12 @@ from interop.java import libs
 from quorate.nemesis.mixed_workload import ControllerWorkload
 from quorate.nemesis.plan import ScheduledFault
 from quorate.nemesis.run import NemesisOptions, run_nemesis
+from time_budget import one_day_in
 
 
 @pytest.mark.slow
 @pytest.mark.interop
+@one_day_in(2, turn=0)
 def test_a_mixed_quorum_violates_nothing(tmp_path):
     """NodeProcess 3 is Kafka's; `pick` 0.9 selects it."""
     faults = (

@@ -21,6 +21,7 @@ from quorate.spark.tables.store import ConcurrentRunError
 from quorate.spark.tables.summary import retry_while_overtaken
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, STATIC, rows_of
+from time_budget import one_day_in
 
 HEAD = 'v1\n{"batchWatermarkMs":0}\n'
 
@@ -123,6 +124,7 @@ def test_a_run_is_repeated_when_another_job_commits_first():
     assert 3 < len(tries) < 100
 
 
+@one_day_in(2, 1)
 def test_one_warehouse_follows_clusters_one_after_the_other(spark, tmp_path, monkeypatch):
     """Each goes on where it was; a run that another job overtook is done again, and what it had
     taken before that is counted.

@@ -25,6 +25,7 @@ from quorate.spark.report.svg import LABELS, WIDTH, Bar, bands, colour, heat, li
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.store import WarehouseError
 from spark.fleet import DYNAMIC, STATIC, rows_of, warehouses
+from time_budget import one_day_in
 
 SPAN = (1_000_000, 2_000_000)
 
@@ -186,6 +187,7 @@ def test_quarantine_is_counted_for_clusters_without_pictures_too(
 
 
 @pytest.mark.slow
+@one_day_in(2, 1)
 def test_the_page_of_the_samples(spark, tmp_path_factory, tmp_path):
     store, _ = warehouses(spark, tmp_path_factory)["delta"]
     audit_here([str(DATA / "d-divergent"), str(DATA / "g-upgraded-v1")], out=str(tmp_path))

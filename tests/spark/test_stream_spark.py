@@ -29,6 +29,7 @@ from spark.fleet import DYNAMIC, rows_of
 from spark.logs import batches, log_directory
 from spark.shared import SESSIONS, Shared
 from spark.streams import batch_rows
+from time_budget import one_day_in
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -182,6 +183,7 @@ def test_a_cluster_that_stops_answering_in_a_run_is_reported(spark, quorum, othe
     )
 
 
+@one_day_in(2, 0)
 def test_a_cluster_that_is_silent_at_the_end_of_a_job_is_reported(spark, quorum, other, tmp_path):
     """Not one that has come in since the job began.
 

@@ -18,12 +18,13 @@ from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, places, rows_of
 from spark.logs import START_MS, fence, log_directory
 from spark.test_refusals import AT_TWO, LEADER, ONE, SOUND, THREE, TWO, UNKNOWN_TYPE, flipped
-from time_budget import todays
+from time_budget import one_day_in, todays
 
 TAIL = ["d-divergent/node4", "a-first/node1"]
 """Ten records of epoch 4, from offset 307 on, that were never committed."""
 
 
+@one_day_in(2, 1)
 def test_a_range_that_is_taken_back_is_reported_and_counted(spark, pipeline, tmp_path: Path):
     home = tmp_path / "home"
     assert not ingest(spark, places(*TAIL), str(home)).bad
@@ -81,6 +82,7 @@ def flipped_record() -> bytes:
     return LEADER + ONE + encode_batch(3, 1, START_MS + 5, [fence(1), fence(2), fence(3)]) + THREE
 
 
+@one_day_in(2, 0)
 def test_bad_input_is_bad_each_time(spark, tmp_path: Path):
     every = bad_input(tmp_path / "input")
     paths = [path for found in every.values() for path in found]

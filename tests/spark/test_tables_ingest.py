@@ -45,6 +45,7 @@ from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, EVERYTHING, LOG, rows_of, warehouses
 from spark.logs import START_MS, log_directory, topic
 from spark.slice_logs import thing
+from time_budget import one_day_in
 
 
 def contents(store, table):
@@ -309,6 +310,7 @@ def test_damage_is_reported_and_another_replica_is_read_instead(spark, tmp_path)
     assert offsets == list(range(offsets[-1] + 1))
 
 
+@one_day_in(2, 1)
 def test_behind_damage_the_state_continues_from_a_snapshot_of_the_same_replica(spark, tmp_path):
     shutil.copytree(DATA / "a-first/node2", tmp_path / "node2")
     log = tmp_path / "node2" / LOG
@@ -329,6 +331,7 @@ def test_behind_damage_the_state_continues_from_a_snapshot_of_the_same_replica(s
     assert [row["unknown"] for row in rows_of(store, "clusters")] == ["[]"]
 
 
+@one_day_in(2, 0)
 def test_a_snapshot_alone_is_a_state(spark, tmp_path):
     """First a cluster of which nothing else is known; then its log, and a later snapshot."""
     part = tmp_path / "node2"
@@ -454,6 +457,7 @@ def test_a_topic_recreated_in_a_transaction_has_only_its_new_configs(spark, tmp_
     assert events.count("config deleted") == 3 and events[-2:] == ["config set", "config set"]
 
 
+@one_day_in(2, 1)
 def test_a_generated_log_ingested_in_parts_gives_the_state_of_a_replay(
     spark, tmp_path, monkeypatch
 ):
@@ -553,6 +557,7 @@ def test_a_tail_before_a_gap_is_reported_as_unproven(spark, tmp_path):
     ]
 
 
+@one_day_in(2, 0)
 def test_the_order_of_ingested_parts_changes_no_time(spark, tmp_path):
     """The first leader's clock is a minute ahead of the second's; its part comes last."""
     early = [encode_control_batch(0, 1, START_MS + 60_000, [LeaderChange(1, (1,), (1,))])]
