@@ -126,3 +126,21 @@ def test_a_record_of_a_snapshot_that_does_not_fit_ends_the_node():
     machine.begin_load(OffsetAndEpoch(1, 1), 1)
     with pytest.raises(ReplayError, match="PartitionRecord"):
         machine.load([ORPHAN])
+
+
+NEWER = {
+    "id": b"\x01\x63\x00",
+    "version": b"\x01\x02\x09",
+    "frame": b"\x02\x02\x00",
+}
+
+
+@pytest.mark.parametrize("kind", NEWER)
+def test_a_record_of_a_later_release_ends_the_node_with_what_to_do(kind):
+    expected = "wrote it: run this node with a release that supports it"
+    with pytest.raises(ReplayError, match=f"offset 0 .*{expected}"):
+        MetadataMachine().apply(CommittedBatch(0, 0, 1, 1, [NEWER[kind]]))
+    machine = MetadataMachine()
+    machine.begin_load(OffsetAndEpoch(1, 1), 1)
+    with pytest.raises(ReplayError, match=f"snapshot .*{expected}"):
+        machine.load([NEWER[kind]])

@@ -17,7 +17,7 @@ from quorate.base.ids import (
     ReplicaKey,
     Uuid,
 )
-from quorate.formats.batch import encode_batch, iter_batches, to_raft_batch
+from quorate.formats.batch import encode_batch, encode_keyed_batch, iter_batches, to_raft_batch
 from quorate.node.raft_rpc_inbound import Asked, request_from_wire, response_to_wire
 from quorate.node.raft_rpc_outbound import api_key_of, request_to_wire, response_from_wire
 from quorate.raft import messages as core
@@ -363,6 +363,12 @@ def test_damaged_records_are_the_peers_fault():
     damaged[-2] ^= 1
     with pytest.raises(WireError, match="damaged"):
         fetched(bytes(damaged))
+
+
+def test_a_control_record_of_a_later_release_is_newer():
+    newer = encode_keyed_batch(0, 1, 1, [(b"\x00\x00\x00\x09", b"\x00\x00\x00")])
+    with pytest.raises(WireError, match="a newer release wrote the fetched records"):
+        fetched(newer)
 
 
 def test_an_answer_about_nothing_is_the_peers_fault():

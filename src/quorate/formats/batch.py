@@ -21,7 +21,13 @@ from quorate.formats.control import (
     decode_control,
     encode_control,
 )
-from quorate.formats.errors import BatchError, IncompleteBatchError, RecordError
+from quorate.formats.errors import (
+    BatchError,
+    IncompleteBatchError,
+    NewerBatchError,
+    NewerRecordError,
+    RecordError,
+)
 from quorate.formats.varint import encode_signed
 from quorate.raft.values import Batch
 from quorate.raft.values import ControlRecord as RaftControlRecord
@@ -227,10 +233,14 @@ def encode_control_batch(
 def control_records(view: BatchView) -> list[ControlRecord]:
     """Every record of a control batch; their offsets count up from base_offset.
 
-    Raises BatchError as raw_records does, and for an unknown type or a damaged value.
+    Raises BatchError as raw_records does, and for an unknown type or a damaged value;
+    NewerBatchError for what a later release may have written.
     """
     try:
         return [decode_control(key, value) for key, value in raw_records(view)]
+    except NewerRecordError as error:
+        text = f"{error}, base offset {view.base_offset}"
+        raise NewerBatchError(text, view.position) from None
     except RecordError as error:
         raise view.error(str(error)) from None
 

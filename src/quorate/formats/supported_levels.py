@@ -23,6 +23,12 @@ from quorate.formats.versions import (
 FEATURE_LEVEL_FRAME: Final = b"\x01\x0c\x00"
 """How the value of each FeatureLevelRecord begins: version of the frame, type, version."""
 
+RUN_NEWER: Final = (
+    "run this node with a release that supports it (the directory needs no change), or add a new "
+    "node of such a release and remove this one"
+)
+"""What to do about what a later release wrote."""
+
 
 class UnsupportedLevelError(QuorateError):
     """A finalized feature has a level that this node does not support."""
@@ -80,10 +86,7 @@ def _release(name: str, level: int) -> str:
     elif name in FEATURES and 0 <= level <= FEATURES[name].max_level:
         since = FEATURES[name].bootstrap[level]
     has_it = f"A release after Kafka {newest}" if since is None else f"Kafka {since.release}"
-    advice = (
-        f"{has_it} has it: run this node with a release that supports it (the directory needs no "
-        "change), or add a new node of such a release and remove this one"
-    )
+    advice = f"{has_it} has it: {RUN_NEWER}"
     if since is not None:
         advice += ". In a test, unstable.feature.versions.enable=true allows it"
     return advice

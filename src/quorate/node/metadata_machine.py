@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.controller.head import Head
 from quorate.controller.register_offsets import RegisterOffsets
+from quorate.formats.errors import NewerRecordError
 from quorate.formats.files import snapshot_name
+from quorate.formats.supported_levels import RUN_NEWER
+from quorate.metadata.errors import ReplayError
 from quorate.metadata.image import Image
 from quorate.metadata.loader import Loader, LogBatch, Provenance, Published, SnapshotBuilder
 from quorate.metadata.replay import record_values
@@ -20,6 +24,18 @@ from quorate.replica.state_machine import CommittedBatch, Now
 
 FREEZE_EVERY: Final = 1_000
 """Records that are applied between two calls of `gc.freeze`."""
+
+
+@contextmanager
+def _advice_about_newer() -> Iterator[None]:
+    """Say what to do about a record that a later release wrote; raises ReplayError."""
+    try:
+        yield
+    except ReplayError as error:
+        if isinstance(error.__cause__, NewerRecordError):
+            text = f"{error}. A newer release of Kafka wrote it: {RUN_NEWER}"
+            raise ReplayError(text) from error.__cause__
+        raise
 
 
 class MetadataMachine:
@@ -77,7 +93,8 @@ class MetadataMachine:
         assert self._builder is not None
         where = f"snapshot {snapshot_name(self._builder.snapshot_id)}"
         self._guard.check_values(values, where)
-        self._builder.feed(values)
+        with _advice_about_newer():
+            self._builder.feed(values)
 
     def end_load(self) -> None:
         assert self._builder is not None
@@ -101,15 +118,11 @@ class MetadataMachine:
         else:
             where = f"offsets {batch.base_offset} to {batch.last_offset}"
             self._guard.check_values(values, where)
-            loader.feed(
-                LogBatch(
-                    batch.base_offset,
-                    batch.last_offset,
-                    batch.epoch,
-                    batch.timestamp_ms,
-                    values,
-                )
+            fed = LogBatch(
+                batch.base_offset, batch.last_offset, batch.epoch, batch.timestamp_ms, values
             )
+            with _advice_about_newer():
+                loader.feed(fed)
         self._follow(loader.take_touched())
         self.register_offsets.applied(batch.base_offset, values)
         self._unfrozen_records += len(values)

@@ -21,7 +21,7 @@ from quorate.base.ids import (
     OffsetAndEpoch,
 )
 from quorate.formats.batch import iter_batches, to_raft_batch
-from quorate.formats.errors import FormatError
+from quorate.formats.errors import FormatError, NewerBatchError
 from quorate.raft import messages as core
 from quorate.raft.values import Batch
 from quorate.wire import messages as wire
@@ -241,6 +241,9 @@ def _batches(records: bytes | None) -> tuple[Batch, ...]:
     try:
         for view in iter_batches(records or b"", cut_tail=True):
             found.append(to_raft_batch(view))
+    except NewerBatchError as error:
+        if not found:
+            raise WireError(f"a newer release wrote the fetched records: {error}") from None
     except FormatError as error:
         if not found:
             raise WireError(f"the fetched records are damaged: {error}") from None

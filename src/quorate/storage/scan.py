@@ -19,7 +19,12 @@ from quorate.formats.batch import (
     whole_batches_size,
 )
 from quorate.formats.control import ControlRecord
-from quorate.formats.errors import BatchError, FormatError, IncompleteBatchError
+from quorate.formats.errors import (
+    BatchError,
+    FormatError,
+    IncompleteBatchError,
+    NewerBatchError,
+)
 from quorate.formats.snapshot import SnapshotReader
 from quorate.raft.values import ControlState, KRaftVersion, LeaderChange, Voters
 from quorate.storage.api import SnapshotInfo
@@ -37,13 +42,17 @@ _LIKE_A_BATCH: Final = re.compile(rb"\x02(?<=\x00\x00[\s\S]{6}\x00[\s\S]{7}\x02)
 class DamageError(Exception):
     """What is wrong and where: a byte position in the file, and the offset of the batch there."""
 
-    def __init__(self, what: str, position: int, offset: int, *, torn: bool = False) -> None:
+    def __init__(
+        self, what: str, position: int, offset: int, *, torn: bool = False, newer: bool = False
+    ) -> None:
         super().__init__(what)
         self.what = what
         self.position = position
         self.offset = offset
         self.torn = torn
         """An interrupted write may look so: the bytes are cut or their checksum is wrong."""
+        self.newer = newer
+        """The bytes are sound, and of a release that this one does not know."""
 
 
 def batches(file: File, size: int, start: int = 0, chunk: int = CHUNK) -> Iterator[BatchView]:
@@ -210,7 +219,8 @@ class LogScan:
         try:
             return control_records(view)
         except FormatError as error:
-            raise DamageError(str(error), view.position, self.end_offset) from None
+            newer = isinstance(error, NewerBatchError)
+            raise DamageError(str(error), view.position, self.end_offset, newer=newer) from None
 
 
 def scan_snapshot(file: File, snapshot_id: OffsetAndEpoch) -> tuple[SnapshotInfo, ControlState]:
@@ -223,7 +233,8 @@ def scan_snapshot(file: File, snapshot_id: OffsetAndEpoch) -> tuple[SnapshotInfo
             end_offset = view.end_offset
         reader.finish(snapshot_id)
     except BatchError as error:
-        raise DamageError(str(error), error.position, end_offset) from None
+        newer = isinstance(error, NewerBatchError)
+        raise DamageError(str(error), error.position, end_offset, newer=newer) from None
     assert reader.header is not None  # `finish` requires it
     timestamp = reader.header.last_contained_log_timestamp
     return SnapshotInfo(snapshot_id, size, timestamp), reader.control

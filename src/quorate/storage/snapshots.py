@@ -26,6 +26,7 @@ from quorate.formats.batch import control_records, iter_batches
 from quorate.formats.control import SnapshotFooter, SnapshotHeader
 from quorate.formats.errors import FormatError
 from quorate.formats.files import PART_SUFFIX, snapshot_name
+from quorate.formats.supported_levels import RUN_NEWER
 from quorate.storage.api import CorruptLogError, SnapshotInfo, StorageError
 from quorate.storage.disk import Disk, File
 from quorate.storage.log import LogOptions
@@ -142,6 +143,11 @@ class SnapshotStore:
             info, _ = scan_snapshot(download.file, snapshot_id)
         except DamageError as damage:
             self._drop_download()
+            if damage.newer:
+                raise CorruptLogError(
+                    f"the downloaded snapshot {snapshot_name(snapshot_id)} was thrown away: "
+                    f"{damage.what}. A newer release of Kafka wrote it: {RUN_NEWER}"
+                ) from None
             raise CorruptLogError(
                 f"the downloaded snapshot {snapshot_name(snapshot_id)} is damaged at byte "
                 f"{damage.position}: {damage.what}; it was thrown away, fetch it again"

@@ -28,6 +28,8 @@ from quorate.formats.files import (
     snapshot_name,
 )
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID
+from quorate.formats.supported_levels import RUN_NEWER
+from quorate.formats.versions import LATEST_PRODUCTION
 from quorate.raft.values import ControlState, ElectionState
 from quorate.storage.api import CorruptLogError, SnapshotInfo
 from quorate.storage.disk import Disk, File, read_file
@@ -119,9 +121,12 @@ def _read_snapshots(disk: Disk, found: DirectorySurvey) -> None:
         try:
             info, found.snapshot_control = scan_snapshot(file, snapshot_id)
         except DamageError as damage:
+            path = f"{disk.where}/{snapshot_name(snapshot_id)}"
+            if damage.newer:
+                raise _newer_error(path, damage) from None
             raise CorruptLogError(
-                f"{disk.where}/{snapshot_name(snapshot_id)}: damaged at byte {damage.position}: "
-                f"{damage.what}; {_cure_of_snapshot(ids, found.names)}"
+                f"{path}: damaged at byte {damage.position}: {damage.what}; "
+                f"{_cure_of_snapshot(ids, found.names)}"
             ) from None
         finally:
             file.close()
@@ -131,6 +136,13 @@ def _read_snapshots(disk: Disk, found: DirectorySurvey) -> None:
                 f"{snapshot_name(found.snapshots[-1].id)}, which ends before it; {REJOIN}"
             )
         found.snapshots.append(info)
+
+
+def _newer_error(path: str, found: DamageError) -> CorruptLogError:
+    return CorruptLogError(
+        f"{path}: {found.what}. The bytes are sound, and a release of Kafka after "
+        f"{LATEST_PRODUCTION.release} wrote them: {RUN_NEWER}"
+    )
 
 
 def _cure_of_snapshot(ids: list[OffsetAndEpoch], names: frozenset[str]) -> str:
@@ -244,6 +256,8 @@ def _note_or_refuse_damage(
     """
     segment = found.segments[-1]
     path = f"{disk.where}/{segment.file.name}"
+    if damage.newer:
+        raise _newer_error(path, damage)
     at = f"at byte {damage.position}, offset {damage.offset}"
     beyond = None
     if last and damage.torn:

@@ -10,9 +10,8 @@ from typing import Final
 from immutables import Map
 
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey
-from quorate.formats.batch import BatchView, raw_records
-from quorate.formats.control import decode_message
-from quorate.formats.errors import BatchError, FormatError, NewerRecordError, RecordError
+from quorate.formats.batch import BatchView
+from quorate.formats.errors import BatchError, FormatError, NewerBatchError, NewerRecordError
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID, SnapshotReader
 from quorate.metadata.diff import KeyDiff, diff
 from quorate.metadata.errors import ReplayError, UnknownLevelError, UnwritableMetadataError
@@ -55,7 +54,7 @@ _OTHER_LEVEL: Final = (
 
 def _rated(error: Exception, advice: str) -> tuple[str, str]:
     """Severity and advice. What another release may have written is no damage."""
-    if isinstance(error, NewerRecordError) or isinstance(error.__cause__, NewerRecordError):
+    if isinstance(error, NewerBatchError) or isinstance(error.__cause__, NewerRecordError):
         return WARNING, NEWER_RECORD
     if isinstance(error.__cause__, UnknownLevelError):
         return WARNING, _OTHER_LEVEL
@@ -197,7 +196,6 @@ def _load(snapshot_id: OffsetAndEpoch, file: SourceFile, readers: FileReaders) -
     try:
         for batch in _sound(file, readers):
             position = batch.position
-            _refuse_newer(batch)
             builder.feed(reader.add(batch))
         reader.finish(snapshot_id)
         published = builder.finish()
@@ -205,7 +203,7 @@ def _load(snapshot_id: OffsetAndEpoch, file: SourceFile, readers: FileReaders) -
             # What the format of Kafka 4.4 puts there is not committed: the first leader writes it
             # to the log (`KafkaRaftClient.handleLoadBootstrap`).
             published = replace(published, image=Image())
-    except (BatchError, NewerRecordError, ReplayError) as error:
+    except (BatchError, ReplayError) as error:
         where = getattr(error, "position", None)
         spot = Spot(file.name, None, position if where is None else where, *snapshot_id)
         how = _rated(error, _BAD_SNAPSHOT)
@@ -218,22 +216,6 @@ def _load(snapshot_id: OffsetAndEpoch, file: SourceFile, readers: FileReaders) -
     orphans = check_orphaned_configs(image, Spot(file.name, None, 0, *snapshot_id))
     facts = SnapshotFacts(snapshot_id, file.name, voters, digest_of(image), findings=orphans)
     return _Loaded(facts, published)
-
-
-def _refuse_newer(batch: BatchView) -> None:
-    """Raise NewerRecordError for a control record of a type that this release does not have.
-
-    The reader of snapshots has one error for every wrong control record, and names the others.
-    """
-    if not batch.is_control:
-        return
-    try:
-        for key, value in raw_records(batch):
-            decode_message(key, value)
-    except NewerRecordError:
-        raise
-    except (BatchError, RecordError):
-        return
 
 
 def _sound(file: SourceFile, readers: FileReaders) -> Iterator[BatchView]:
