@@ -2,6 +2,7 @@
 
 import pytest
 
+from quorate.formats.batch import encode_keyed_batch
 from quorate.formats.errors import FormatError
 from quorate.formats.records import (
     FeatureLevelRecord,
@@ -65,6 +66,14 @@ def test_records_of_the_snapshot_replace_the_other_file(directory):
     directory.first.write_bytes(snapshot(level(31), SCRAM))
     directory.legacy.write_bytes(snapshot(level(27), level(1, "group.version")))
     assert directory.read() == [level(31), SCRAM]
+
+
+@pytest.mark.parametrize("place", ["legacy", "first"])
+def test_a_control_record_of_a_later_release_is_newer(directory, place):
+    newer = encode_keyed_batch(0, 0, 1, [(b"\x00\x00\x00\x09", b"\x00\x00\x00")])
+    getattr(directory, place).write_bytes(newer)
+    with pytest.raises(FormatError, match="A newer release of Kafka formatted this directory"):
+        directory.read()
 
 
 @pytest.mark.parametrize("place", ["legacy", "first"])

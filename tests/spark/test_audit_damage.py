@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from quorate.base.ids import ZERO_UUID, OffsetAndEpoch, Uuid, uuid_to_text
-from quorate.formats.batch import encode_batch, encode_control_batch, iter_batches, values
+from quorate.formats.batch import (
+    encode_batch,
+    encode_control_batch,
+    encode_keyed_batch,
+    iter_batches,
+    values,
+)
 from quorate.formats.files import (
     BOOTSTRAP_CHECKPOINT,
     PARTITION_METADATA,
@@ -455,6 +461,27 @@ def test_a_bootstrap_checkpoint_that_was_cut(cluster, left):
     file = log_of(cluster, 2).parent.parent / BOOTSTRAP_CHECKPOINT
     change(file, lambda old: old[:left])
     assert only(cluster, 2, "damaged") == [("bootstrap", "damage", str(file), None)]
+
+
+NEWER_BATCH = encode_keyed_batch(0, 0, 1, [(b"\x00\x00\x00\x09", b"\x00\x00\x00")])
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "content"),
+    [
+        ("quorum-state", "quorum-state", b'{"leaderEpoch":9,"data_version":2}'),
+        ("leader-epoch-checkpoint", "epochs", b"1\n1\n1 0\n"),
+        ("../bootstrap.checkpoint", "bootstrap", NEWER_BATCH),
+    ],
+)
+def test_a_file_of_a_later_release_is_newer_and_no_damage(cluster, name, check, content):
+    file = log_of(cluster, 2).parent / name
+    file.write_bytes(content)
+    replica = next(one for one in audit_here([str(cluster)]).replicas if one.node_id == 2)
+    found = [one for one in replica.findings if one.check == check]
+    assert [one.severity for one in found] == ["warning"]
+    assert "newer" in found[0].advice
+    assert "elete" not in found[0].advice and "empty" not in found[0].advice
 
 
 @pytest.mark.parametrize(("theirs", "known"), [(1, (6, None)), (2, (1, 1))])

@@ -76,3 +76,15 @@ def test_a_downloaded_snapshot_of_a_later_release_is_newer(kind):
     with pytest.raises(CorruptLogError) as refused:
         storage.install_snapshot(LATER)
     check_text(str(refused.value), snapshot_name(LATER))
+
+
+@pytest.mark.parametrize("version", [2, 7])
+def test_a_vote_of_a_later_release_is_newer(version):
+    storage = MemoryStorage()
+    storage.open()
+    storage.close()
+    storage.disk.put("quorum-state", b'{"leaderEpoch":1,"data_version":%d}' % version)
+    with pytest.raises(CorruptLogError) as refused:
+        MemoryStorage(storage.disk).open()
+    assert "run this node with a release that supports it" in str(refused.value)
+    assert "empty the directory" not in str(refused.value)

@@ -26,6 +26,10 @@ class IncompleteBatchError(BatchError):
     """The bytes end inside a batch: a torn tail, or an answer cut at its size limit."""
 
 
+class NewerFileError(FormatError):
+    """A file of a version that 4.4.0 lacks."""
+
+
 class NewerBatchError(BatchError):
     """A batch with a control record that 4.4.0 lacks. Its checksum is right."""
 

@@ -2,7 +2,7 @@
 
 Everything here turns bytes into values and back; no file is opened. The text is exactly
 Kafka's: `FileQuorumStateStore`, `LeaderEpochCheckpointFile`, `PartitionMetadataFile`, `Snapshots`.
-Every decoder raises FormatError; it takes `where`, the file's name for the message.
+Every decoder raises FormatError, and NewerFileError for a later version; it takes `where`, the file's name for the message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from quorate.base.ids import (
     uuid_from_text,
     uuid_to_text,
 )
-from quorate.formats.errors import FormatError
+from quorate.formats.errors import FormatError, NewerFileError
 from quorate.raft.values import ElectionState
 
 PARTITION_DIRECTORY: Final = f"{METADATA_TOPIC}-0"
@@ -118,7 +118,7 @@ def decode_quorum_state(data: bytes, where: str = QUORUM_STATE) -> QuorumState:
         raise FormatError(f"{where}: not a JSON object")
     version = _integer(fields, "data_version", where)
     if version not in (0, 1):
-        raise FormatError(
+        raise (NewerFileError if version > 1 else FormatError)(
             f"{where}: data_version {version} is not supported, only 0 and 1: "
             "a newer Kafka may have written it"
         )
@@ -164,7 +164,8 @@ def decode_leader_epochs(
         return ()
     numbers = [[_number(word, line, where) for word in line.split(" ")] for line in lines]
     if numbers[0] != [0]:
-        raise FormatError(f"{where}: version {lines[0]} is not supported, only 0")
+        kind = NewerFileError if len(numbers[0]) == 1 and numbers[0][0] > 0 else FormatError
+        raise kind(f"{where}: version {lines[0]} is not supported, only 0")
     entries = numbers[2:]
     if len(numbers[1]) != 1 or numbers[1][0] != len(entries):
         raise FormatError(f"{where}: says {lines[1]} entries, holds {len(entries)}")

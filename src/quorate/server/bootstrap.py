@@ -11,7 +11,7 @@ from pathlib import Path
 
 from quorate.base.sentences import sentence
 from quorate.controller.activation import Bootstrap, metadata_version_in
-from quorate.formats.errors import FormatError, NewerRecordError
+from quorate.formats.errors import FormatError, NewerBatchError, NewerRecordError
 from quorate.formats.files import BOOTSTRAP_CHECKPOINT, PARTITION_DIRECTORY, snapshot_name
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID, read_snapshot
 from quorate.formats.supported_levels import check_values
@@ -43,7 +43,7 @@ def read_bootstrap(metadata_log_dir: Path, is_new: bool, unstable: bool = False)
             if is_new:
                 check_values(bootstrap.values, unstable, str(path))
                 metadata_version_in(records)
-        except NewerRecordError as error:
+        except (NewerBatchError, NewerRecordError) as error:
             raise FormatError(
                 f"{path}: {sentence(str(error))} A newer release of Kafka formatted this directory: "
                 "run that release here, or format a new directory"

@@ -11,7 +11,7 @@ from typing import Final
 
 from quorate.base.ids import METADATA_TOPIC_ID, OffsetAndEpoch, uuid_to_text
 from quorate.base.notes import Warn
-from quorate.formats.errors import FormatError
+from quorate.formats.errors import FormatError, NewerFileError
 from quorate.formats.files import (
     INDEX_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
@@ -107,10 +107,12 @@ def _election(disk: Disk, found: DirectorySurvey) -> ElectionState | None:
     where = f"{disk.where}/{QUORUM_STATE}"
     try:
         return decode_quorum_state(read_file(disk, QUORUM_STATE), where).election
+    except NewerFileError as error:
+        raise CorruptLogError(f"{error}. If so, {RUN_NEWER}. Else restore the file") from None
     except FormatError as error:
         raise CorruptLogError(
             f"{error}; it holds this replica's vote, which must not be forgotten: restore the "
-            f"file if a newer version did not write it, or {REJOIN}"
+            f"file, or {REJOIN}"
         ) from None
 
 

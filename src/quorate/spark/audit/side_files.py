@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from quorate.base.ids import METADATA_TOPIC_ID, ZERO_UUID, uuid_to_text
-from quorate.formats.errors import FormatError
+from quorate.formats.errors import FormatError, NewerBatchError, NewerFileError
 from quorate.formats.files import (
     QuorumState,
     decode_leader_epochs,
@@ -40,6 +40,16 @@ _BOOTSTRAP = (
     "The node reads it at every start. Copy the file again; if the finding remains, replace it with "
     "that of another controller of this cluster while the node is stopped"
 )
+_NEWER = (
+    "A newer Kafka may have written the file, and it was not checked: audit with a newer release. Keep it"
+)
+
+
+def _unreadable(check: str, error: FormatError, advice: str, spot: Spot) -> Finding:
+    """What cannot be read is damaged, unless a later release may have written it."""
+    if isinstance(error, NewerFileError | NewerBatchError):
+        return Finding(check, WARNING, str(error), _NEWER, spot)
+    return Finding(check, DAMAGE, str(error), advice, spot)
 
 
 def check_topic_id(data: bytes | GarbledFileError | None, name: str) -> list[Finding]:
@@ -62,7 +72,7 @@ def check_bootstrap(data: bytes | GarbledFileError | None, name: str) -> list[Fi
     try:
         read_snapshot(_unpacked(data or b""))
     except FormatError as error:
-        return [Finding("bootstrap", DAMAGE, str(error), _BOOTSTRAP, Spot(name))]
+        return [_unreadable("bootstrap", error, _BOOTSTRAP, Spot(name))]
     return []
 
 
@@ -77,7 +87,7 @@ def check_quorum_state(
     try:
         state = decode_quorum_state(_unpacked(data), name)
     except FormatError as error:
-        return None, [Finding("quorum-state", DAMAGE, str(error), _VOTE, spot)]
+        return None, [_unreadable("quorum-state", error, _VOTE, spot)]
     last = log.last_epoch
     if last is not None and state.election.epoch < last:
         what = (
@@ -132,7 +142,7 @@ def check_leader_epochs(
     try:
         entries = decode_leader_epochs(_unpacked(data), name)
     except FormatError as error:
-        return (), [Finding("epochs", DAMAGE, str(error), _REBUILT, spot)]
+        return (), [_unreadable("epochs", error, _REBUILT, spot)]
     wrong = _disagreement(entries, log, whole=whole)
     return entries, [Finding("epochs", DAMAGE, wrong, _REBUILT, spot)] if wrong else []
 
