@@ -20,7 +20,7 @@ from quorate.formats.files import (
     encode_partition_metadata,
 )
 from quorate.formats.snapshot import encode_snapshot, read_snapshot
-from quorate.raft.values import ControlState, LeaderChange
+from quorate.raft.values import ControlState, KRaftVersion, LeaderChange
 from quorate.spark.audit import audit_here
 from spark.logs import NO_OP, START_MS, batches, log_directory, topic
 from spark.replica_dirs import (
@@ -405,6 +405,31 @@ def test_an_illegal_change_of_voters(tmp_path, after):
     found, position = with_voters(tmp_path, after)
     expected = ("voters", "violation", str(found / FIRST), position)
     assert verdicts(tmp_path) == {1: ("unsafe", [expected])}
+
+
+NEWER_VOTERS = {
+    "version": (b"\x00\x00\x00\x06", b"\x00\x05\x01\x00\x09extra"),
+    "type": (b"\x00\x00\x00\x09", b"\x00\x00\x00"),
+}
+
+
+@pytest.mark.parametrize("kind", NEWER_VOTERS)
+@pytest.mark.parametrize("then", ["a voter set", "an election"])
+def test_voters_that_a_later_release_wrote_make_no_violation(tmp_path, kind, then):
+    """The voters behind such a record are unknown: what follows differs from those before by more."""
+    log = [
+        control(0, 1, LeaderChange(1, (1,), (1,)), KRaftVersion(1), voters(1, 2)),
+        encode_keyed_batch(3, 1, START_MS, [NEWER_VOTERS[kind]]),
+        control(4, 1, voters(1, 2, 3, 4)),
+    ]
+    if then == "an election":
+        log[2] = control(4, 2, LeaderChange(3, (1, 2, 3), (2, 3)))
+    log_directory(tmp_path / "node1", {0: b"".join(log)})
+    (replica,) = audit_here([str(tmp_path)]).replicas
+    assert {one.check: one.severity for one in replica.findings} == {
+        "control-records": "warning",
+        "quorum-state": "warning",
+    }
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,9 @@ class ReplicaLog:
     """By offset, ascending."""
     snapshots: tuple[OffsetAndEpoch, ...] = ()
     """The sound ones."""
-    voter_sets: tuple[tuple[int, Voters], ...] = ()
+    voter_sets: tuple[tuple[int, Voters | None], ...] = ()
     """(offset of the record, voters), ascending; from snapshots and the log. A voter set is in force
-    as soon as its record is in the log (KIP-853)."""
+    as soon as its record is in the log (KIP-853). None: a later release wrote the record."""
 
     @property
     def last_epoch(self) -> int | None:
@@ -56,19 +56,28 @@ class ReplicaLog:
         return self.spans[place - 1].epoch
 
     def voters_written(self, end: int) -> Voters | None:
-        """The last voter set before `end` (exclusive); None when none was written."""
+        """The last voter set before `end` (exclusive); None when none was written, or it is unknown."""
         place = bisect_left(self.voter_sets, end, key=itemgetter(0))
         return self.voter_sets[place - 1][1] if place else None
+
+    def hides_voters_at(self, end: int) -> bool:
+        """Is the last voter set before `end` (exclusive) one that cannot be read?"""
+        place = bisect_left(self.voter_sets, end, key=itemgetter(0))
+        return place > 0 and self.voter_sets[place - 1][1] is None
 
     def voters_at(self, end: int) -> Voters | None:
         """The voters in force when the log ended at `end` (exclusive); None when unknown.
 
-        A static quorum writes no voter set: there the last LeaderChange names the voters.
+        A static quorum writes no voter set: there the last LeaderChange names the voters. So it does
+        behind a voter set that cannot be read.
         """
-        written = self.voters_written(max(end, 1))
+        place = bisect_left(self.voter_sets, max(end, 1), key=itemgetter(0))
+        since, written = self.voter_sets[place - 1] if place else (-1, None)
         if written is not None:
             return written
         for place in range(bisect_left(self.controls, end, key=_OFFSET) - 1, -1, -1):
+            if self.controls[place].offset <= since:
+                break
             if self.controls[place].leader is not None:
                 return tuple(ReplicaKey(voter_id) for voter_id in self.controls[place].voter_ids)
         return None

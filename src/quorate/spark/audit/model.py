@@ -137,7 +137,7 @@ class EpochRange:
 
 @dataclass(frozen=True, slots=True)
 class ControlRecord:
-    """A LeaderChange or KRaftVoters record of the log."""
+    """A LeaderChange or KRaftVoters record of the log, or one that a later release may have written."""
 
     spot: Spot
     leader: int | None = None
@@ -148,6 +148,10 @@ class ControlRecord:
     """Of a LeaderChange: the voters that granted the leader their vote."""
     voters: tuple[ReplicaKey, ...] | None = None
     """Of a KRaftVoters record."""
+    newer: str = ""
+    """Why the record could not be read; a later release may have written it."""
+    hides_voters: bool = False
+    """True when it may be a voter set, so that those in force behind it are unknown."""
     crc: int = 0
     """Of its batch."""
 

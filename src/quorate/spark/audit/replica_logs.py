@@ -49,11 +49,9 @@ def sound_log(
     if spans:
         log.end = min(log.end, spans[-1].end)
     # a snapshot's voter set is in force at its end, so it counts as written by the record before
-    sets = [(one.id.offset - 1, one.voters) for one in sound if one.voters is not None]
-    sets += [(one.offset, one.voters) for one in log.controls if one.voters is not None]
-    log.voter_sets = tuple(
-        sorted(((offset, voters) for offset, voters in sets if voters), key=lambda one: one[0])
-    )
+    sets = [(one.id.offset - 1, one.voters) for one in sound if one.voters]
+    sets += [(one.offset, one.voters) for one in log.controls if one.voters or one.hides_voters]
+    log.voter_sets = tuple(sorted(sets, key=lambda one: one[0]))
     return log
 
 

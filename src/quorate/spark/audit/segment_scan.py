@@ -10,12 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 
 from quorate.base.ids import ReplicaKey
 from quorate.formats.batch import PREFIX_SIZE, BatchView, raw_records
-from quorate.formats.control import LeaderChangeMessage, VotersRecord, decode_message
+from quorate.formats.control import (
+    ControlType,
+    LeaderChangeMessage,
+    VotersRecord,
+    control_type,
+    decode_message,
+)
 from quorate.formats.errors import BatchError, NewerRecordError, RecordError
 from quorate.spark.audit.log_matching import BLOCK, BlockDigest, fingerprints
 from quorate.spark.audit.model import (
@@ -32,6 +39,8 @@ from quorate.spark.audit.model import (
 )
 from quorate.spark.decode.rows import Item
 from quorate.spark.files.scan import CONTROL, TORN, BatchRun, Damage
+
+_WITHOUT_VOTERS: Final = (ControlType.LEADER_CHANGE, ControlType.KRAFT_VERSION)
 
 
 def _uniform_ranges(run: BatchRun) -> Iterator[tuple[int, int]]:
@@ -250,13 +259,14 @@ class SegmentScanner:
         view = run.view(index)
         try:
             found = controls(view, spot)
-        except NewerRecordError as error:
-            self._note(Finding("control-records", WARNING, str(error), NEWER_RECORD, spot))
-            return True
         except (BatchError, RecordError) as error:
             self._add_finding("control-records", str(error), spot, view.base_offset)
             return True
         for control in found:
+            if control.newer:
+                finding = Finding("control-records", WARNING, control.newer, NEWER_RECORD, spot)
+                self._note(finding)
+                self._begins_with_leader |= control.offset == self._base
             if control.leader is None:
                 continue
             if self._spans and self._spans[-1].epoch == view.epoch:
@@ -360,14 +370,19 @@ class SegmentScanner:
 
 
 def controls(view: BatchView, spot: Spot) -> list[ControlRecord]:
-    """The LeaderChange and KRaftVoters records of a control batch.
+    """The LeaderChange and KRaftVoters records of a control batch, and those that are newer.
 
     spot: of the batch. Raises BatchError and RecordError.
     """
     found = []
     for index, (key, value) in enumerate(raw_records(view)):
-        message = decode_message(key, value)
         here = replace(spot, offset=view.base_offset + index)
+        try:
+            message = decode_message(key, value)
+        except NewerRecordError as error:
+            hides = control_type(key) not in _WITHOUT_VOTERS
+            found.append(ControlRecord(here, newer=str(error), hides_voters=hides))
+            continue
         if isinstance(message, LeaderChangeMessage):
             found.append(
                 ControlRecord(

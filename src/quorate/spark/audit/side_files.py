@@ -108,11 +108,13 @@ def check_vote(state: QuorumState, name: str, logs: Sequence[ReplicaLog]) -> lis
     voted, epoch = state.election.voted, state.election.epoch
     if voted is None or voted.directory_id == ZERO_UUID:
         return []
+    if any(voters is None for log in logs for _, voters in log.voter_sets):
+        return []  # a later release wrote a voter set, which may have this voter
     known = {
         voter.directory_id
         for log in logs
         for _, voters in log.voter_sets
-        for voter in voters
+        for voter in voters or ()
         if voter.id == voted.id
     }
     if not known.isdisjoint((voted.directory_id, ZERO_UUID)) or not any(

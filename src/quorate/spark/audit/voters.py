@@ -16,9 +16,9 @@ def check_voter_sets(log: ReplicaLog) -> list[Finding]:
     """Findings for illegal voter sets and elections in one log."""
     findings = []
     for control in log.controls:
-        if control.offset >= log.end:
+        if control.offset >= log.end or control.newer:
             continue
-        before = log.voters_at(control.offset) if control.offset > log.start else None
+        before = _known_before(control, log)
         if control.leader is not None:
             wrong = _election(control, log)
         else:
@@ -26,6 +26,16 @@ def check_voter_sets(log: ReplicaLog) -> list[Finding]:
         if wrong:
             findings.append(Finding("voters", VIOLATION, wrong, _ADVICE, control.spot))
     return findings
+
+
+def _known_before(control: ControlRecord, log: ReplicaLog) -> Voters | None:
+    """The voters in force before this record.
+
+    None where they are unknown. Behind a voter set that cannot be read, a LeaderChange names ids alone.
+    """
+    if control.offset <= log.start or log.hides_voters_at(control.offset):
+        return None
+    return log.voters_at(control.offset)
 
 
 def _change(before: Voters | None, after: Voters) -> str | None:
