@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from quorate.base.ids import OffsetAndEpoch
+from quorate.formats.batch import encode_keyed_batch
 from quorate.formats.files import encode_quorum_state, segment_name, snapshot_name
-from quorate.raft.values import ElectionState
+from quorate.raft.values import ElectionState, LeaderChange
 from quorate.spark.data_source import MetadataLogSource
 from quorate.spark.files.archives import FileGoneError
 from quorate.spark.files.paths import SourceError
@@ -20,7 +21,8 @@ from quorate.spark.stream.live import LogDivergedError, UnreachableError
 from quorate.spark.stream.options import END, WAIT, parse_stream_options
 from quorate.spark.stream.reader import poll_each
 from quorate.spark.stream.tail_feed import TailedDirectories, TailFeed, skipped_archives
-from spark.logs import batches, end_offset, log_directory, snapshot
+from spark.logs import START_MS, batches, end_offset, log_directory, snapshot
+from spark.replica_dirs import control
 from spark.streams import Stream, batch_rows, facts
 from time_budget import one_in
 
@@ -150,6 +152,18 @@ def test_less_than_a_majority_of_voters_does_not_show_what_is_committed(tmp_path
     fleet.append(b"".join(batches()))
     with pytest.raises(SourceError, match=r"1 of the 3 voters \[1, 2, 3\].*upTo=snapshot"):
         fleet.stream().step()
+
+
+def test_voters_that_a_later_release_wrote_do_not_show_what_is_committed(fleet: Fleet):
+    """Those before them would be counted, and a majority of these may not have what was given."""
+    fleet.append(b"".join(batches((3,))))
+    fleet.append(encode_keyed_batch(4, 1, START_MS, [(b"\0\0\0\6", b"\0\5\1\0\x09extra")]))
+    with pytest.raises(SourceError, match=r"newer Kafka may have written the voters.*upTo=snapshot"):
+        fleet.stream().step()
+    fleet.append(control(5, 2, LeaderChange(1, (1, 2, 3, 4, 5), (1, 2, 3))))
+    fleet.hear(2)
+    stream = fleet.stream()
+    assert stream.step() and end(stream) == 6
 
 
 def test_voters_without_their_quorum_state_are_refused(fleet: Fleet):

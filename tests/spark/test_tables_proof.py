@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from quorate.spark.tables.lineage import EpochGroup, EpochSpan, committed_lineage, plan_intake
-from quorate.spark.tables.proof import CommitEvidence, NamedVoters, proven_spans, unproven
+from quorate.spark.tables.proof import (
+    CommitEvidence,
+    NamedVoters,
+    proven_spans,
+    unproven,
+    voters_in,
+)
 
 THREE = frozenset((1, 2, 3))
 
@@ -85,3 +91,12 @@ def test_what_is_to_be_left_out_makes_no_work():
     logs = log(1, (1, 0, 10))
     assert plan_intake("c", [], logs, ((0, 10),)).chunks == {}
     assert plan_intake("c", [], logs, ((4, 10),)).chunks == {0: 0}
+
+
+def test_voters_behind_a_record_of_a_later_release_are_not_known():
+    assert voters_in("KRaftVoters", '{"voters":[{"voterId":4},{"voterId":2}]}') == {2, 4}
+    assert voters_in("KRaftVoters", None) == voters_in("unknown-control-9", None) == frozenset()
+    assert voters_in("LeaderChange", None) is None
+    named = NamedVoters({"c": [(0, 1, THREE), (5, 1, frozenset())]})
+    assert named.at_end("c", committed_lineage([], log(1, (1, 0, 9)))) == frozenset()
+    assert left(log(1, (1, 0, 9)) + log(2, (1, 0, 9)), voters=frozenset()) == ((0, 9),)

@@ -8,19 +8,19 @@ requested columns. Columns that batch headers fill need no decoding of records.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from quorate.formats.errors import FormatError, NewerRecordError, RecordError
+from quorate.formats.errors import FormatError, RecordError
 from quorate.formats.json_text import to_json
 from quorate.formats.records import RECORD_TYPES, decode_record
 from quorate.formats.varint import read_unsigned
 from quorate.spark.decode.arrays import Ints
-from quorate.spark.decode.columns import COLUMNS, DECODED, IN_RAW
+from quorate.spark.decode.columns import COLUMNS, DECODED, problem_of
 from quorate.spark.decode.facts import facts
 from quorate.spark.decode.groups import Arrays, decode_group
 from quorate.spark.decode.rows import BatchRows, Item, Origin, RecordValues, Row, chunked
@@ -31,8 +31,6 @@ from quorate.wire.schema import Message
 
 DecodedPart = tuple[Ints, Arrays]
 """The indices of some rows, and their columns; a missing column is null."""
-
-_NEWER: Final = "a newer Kafka may have written it"
 
 
 class RowDecoder(Protocol):
@@ -164,7 +162,7 @@ def record_row(value: bytes) -> Row:
     try:
         record, version = decode_record(value)
     except RecordError as error:
-        return {**_frame(value), "raw": value, "problem": f"{error}{_note(error)}"}
+        return {**_frame(value), "raw": value, "problem": problem_of(error)}
     cls = type(record)
     return {
         "type": cls.__name__,
@@ -175,13 +173,6 @@ def record_row(value: bytes) -> Row:
         "problem": None,
         **facts(record),
     }
-
-
-def _note(error: RecordError) -> str:
-    if not isinstance(error, NewerRecordError):
-        return ""
-    known = _NEWER in str(error)
-    return f"{'' if known else f': {_NEWER}'}{IN_RAW}"
 
 
 def _frame(value: bytes) -> Row:

@@ -7,6 +7,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from quorate.formats.errors import NewerRecordError, RecordError
+
 _TEXT: Final = pa.string()
 _INT: Final = pa.int32()
 _LONG: Final = pa.int64()
@@ -61,6 +63,16 @@ DECODED: Final = frozenset(
 
 IN_RAW: Final = "; its bytes are in the column raw"
 """Ends the problem of a record that a newer Kafka may have written."""
+
+_NEWER: Final = "a newer Kafka may have written it"
+
+
+def problem_of(error: RecordError) -> str:
+    """Why a record could not be decoded. One of a later release is kept in the column raw."""
+    text = str(error)
+    if not isinstance(error, NewerRecordError):
+        return text
+    return f"{text}{'' if _NEWER in text else f': {_NEWER}'}{IN_RAW}"
 
 
 def in_any_case(asked: str, names: Iterable[str]) -> str | None:

@@ -24,7 +24,7 @@ from quorate.formats.errors import BatchError, RecordError
 from quorate.formats.json_text import to_json
 from quorate.formats.records import RECORD_TYPES
 from quorate.spark.decode.arrays import Bytes, Ints, Mask, microseconds
-from quorate.spark.decode.columns import COLUMNS
+from quorate.spark.decode.columns import COLUMNS, problem_of
 from quorate.spark.decode.walk import PADDING, can_walk
 from quorate.spark.files.scan import CONTROL, HEADER, BatchRun, Damage
 from quorate.wire.schema import Message
@@ -364,7 +364,7 @@ def _control_row(key: bytes | None, value: bytes | None) -> Row:
             row["type"] = CONTROL_NAMES.get(ControlType(type_id), ControlType(type_id).name)
         message = decode_message(key, value)
     except RecordError as error:
-        return {**row, "problem": str(error)}
+        return {**row, "problem": problem_of(error)}
     row |= {"version": message.version, "record": to_json(message, 0)}
     if isinstance(message, LeaderChangeMessage):
         row["leader"] = message.leader_id

@@ -18,8 +18,14 @@ from typing import Final
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import raw_records
-from quorate.formats.control import LeaderChangeMessage, VotersRecord, decode_message
-from quorate.formats.errors import FormatError
+from quorate.formats.control import (
+    ControlType,
+    LeaderChangeMessage,
+    VotersRecord,
+    control_type,
+    decode_message,
+)
+from quorate.formats.errors import FormatError, NewerRecordError
 from quorate.formats.files import QUORUM_STATE, decode_quorum_state
 from quorate.spark.files.archives import FileReaders
 from quorate.spark.files.layout import LogDirectory
@@ -28,6 +34,10 @@ from quorate.spark.files.scan import CONTROL, BatchRun, runs
 
 _HEAD: Final = 61
 """Bytes of a batch header, which identifies the batch by its offset, epoch and checksum."""
+_OTHER_WAYS: Final = (
+    "the option upTo=snapshot (what snapshots confirm) or upTo=end (also what may be truncated "
+    "later: then the stream ends with an error)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +59,8 @@ class TailedLog:
         self.epochs: list[tuple[int, int]] = []
         """(epoch, its first offset in this log), ascending."""
         self.voters: tuple[int, ...] = ()
+        self.hides_voters = False
+        """Whether a later release wrote the last record that may be a voter set."""
         self.quorum_epoch = -1
         """The epoch in quorum-state; -1 without that file."""
         self.damaged: list[int] = []
@@ -111,7 +123,7 @@ class TailedLog:
         while self._marks and self._marks[0].segment < self.start:
             del self._marks[0]
         self._read_quorum_state(readers)
-        if not self.voters:
+        if not self.voters and not self.hides_voters:
             self._read_snapshot(readers)
 
     def has_last_batch(self, log: LogDirectory, readers: FileReaders) -> bool:
@@ -158,11 +170,20 @@ class TailedLog:
         """Take the voters from a LeaderChange or KRaftVoters record."""
         try:
             for key, value in raw_records(run.view(place)):
-                message = decode_message(key, value)
-                if isinstance(message, LeaderChangeMessage | VotersRecord):
-                    self.voters = tuple(voter.voter_id for voter in message.voters)
+                self._read_voters(key, value)
         except FormatError:
             return
+
+    def _read_voters(self, key: bytes | None, value: bytes | None) -> None:
+        try:
+            message = decode_message(key, value)
+        except NewerRecordError:
+            if control_type(key) not in (ControlType.LEADER_CHANGE, ControlType.KRAFT_VERSION):
+                self.voters, self.hides_voters = (), True
+            return
+        if isinstance(message, LeaderChangeMessage | VotersRecord):
+            self.voters = tuple(voter.voter_id for voter in message.voters)
+            self.hides_voters = False
 
     def _read_quorum_state(self, readers: FileReaders) -> None:
         path = f"{self.log.path.rstrip('/')}/{QUORUM_STATE}"
@@ -172,7 +193,8 @@ class TailedLog:
         except FormatError:
             return
         self.quorum_epoch = state.election.epoch
-        self.voters = self.voters or state.voter_ids
+        if not self.hides_voters:
+            self.voters = self.voters or state.voter_ids
 
     def _read_snapshot(self, readers: FileReaders) -> None:
         for _, file in self.log.snapshots[-1:]:
@@ -195,6 +217,11 @@ def majority_end(tails: Sequence[TailedLog]) -> OffsetAndEpoch | None:
     voters = set(newest.voters)
     if not newest.epochs:
         return None  # no replica has a record
+    if newest.hides_voters:
+        raise SourceError(
+            f"{newest.log.path}: a newer Kafka may have written the voters in force, which this "
+            f"release cannot read: nothing shows what is committed. Give {_OTHER_WAYS}"
+        )
     needed = len(voters) // 2 + 1
     here = {tail.log.node_id: tail for tail in tails if tail.log.node_id in voters}
     knowing = sum(tail.quorum_epoch >= 0 for tail in here.values())
@@ -204,8 +231,7 @@ def majority_end(tails: Sequence[TailedLog]) -> OffsetAndEpoch | None:
             what += f", {knowing} of them with {QUORUM_STATE}"
         raise SourceError(
             f"{newest.log.path}: {what}: these do not show what is committed. Give the whole "
-            f"directories of {needed} voters, or the option upTo=snapshot (what snapshots confirm) "
-            "or upTo=end (also what may be truncated later: then the stream ends with an error)"
+            f"directories of {needed} voters, or {_OTHER_WAYS}"
         )
     epoch = newest.last.epoch
     ends = sorted(

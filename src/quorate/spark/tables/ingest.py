@@ -31,7 +31,7 @@ from quorate.spark.tables.lineage import (
 )
 from quorate.spark.tables.log_starts import without_known_starts
 from quorate.spark.tables.proof import (
-    NAMES_VOTERS,
+    MAY_NAME_VOTERS,
     VOTER_COLUMNS,
     CommitEvidence,
     NamedVoters,
@@ -176,7 +176,7 @@ def ingest_rows(
     store.recover()
     notify("looking over the input")
     survey = survey_input(rows(HEADER_COLUMNS))
-    named = NamedVoters() if committed else named_voters(rows(VOTER_COLUMNS, NAMES_VOTERS))
+    named = NamedVoters() if committed else named_voters(rows(VOTER_COLUMNS, MAY_NAME_VOTERS))
     mixed = frozenset(settings.identity.mixed if settings.identity is not None else ())
     read = read_version(store, mixed.union(survey.clusters))
     if settings.identity is not None:

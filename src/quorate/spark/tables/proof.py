@@ -37,9 +37,11 @@ Ranges = tuple[tuple[int, int], ...]
 
 VOTER_COLUMNS: Final = (
     *("cluster_id", "kind", "snapshot_offset", "snapshot_epoch", "offset", "epoch"),
-    "record",
+    *("type", "record"),
 )
-NAMES_VOTERS: Final = "is_control = true AND type IN ('LeaderChange', 'KRaftVoters')"
+MAY_NAME_VOTERS: Final = (
+    "is_control = true AND type NOT IN ('KRaftVersion', 'SnapshotHeader', 'SnapshotFooter')"
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class NamedVoters:
     """By cluster, the voter sets in control records of the input."""
 
     in_logs: dict[str, list[tuple[int, int, frozenset[int]]]] = field(default_factory=dict)
-    """(offset, epoch, ids)."""
+    """(offset, epoch, ids); no ids: a later release wrote the record, and they are not known."""
     in_snapshots: dict[str, list[tuple[int, int, frozenset[int]]]] = field(default_factory=dict)
 
     def at_end(self, cluster_id: str, lineage: Lineage) -> frozenset[int]:
@@ -75,21 +77,33 @@ class NamedVoters:
 def named_voters(rows: DataFrame) -> NamedVoters:
     """The voter sets of the input; the driver gets a row for each election and change of voters.
 
-    rows: of the source, with VOTER_COLUMNS, where NAMES_VOTERS holds
+    rows: of the source, with VOTER_COLUMNS, where MAY_NAME_VOTERS holds
     """
     found = rows.selectExpr(
         "cluster_id",
         "coalesce(snapshot_offset, offset) AS at",
         "coalesce(snapshot_epoch, epoch) AS epoch",
         "kind",
+        "type",
         "record",
     ).distinct()
     named = NamedVoters()
     for row in found.collect():
         sets = named.in_logs if row.kind == "log" else named.in_snapshots
-        ids = frozenset(int(one["voterId"]) for one in json.loads(row.record)["voters"])
-        sets.setdefault(row.cluster_id, []).append((row.at, row.epoch, ids))
+        ids = voters_in(row.type, row.record)
+        if ids is not None:
+            sets.setdefault(row.cluster_id, []).append((row.at, row.epoch, ids))
     return named
+
+
+def voters_in(type_name: str, record: str | None) -> frozenset[int] | None:
+    """The voters that a control record names.
+
+    None: it names none. Empty: they are not known, since it cannot be read and may be a voter set.
+    """
+    if record is not None:
+        return frozenset(int(one["voterId"]) for one in json.loads(record)["voters"])
+    return None if type_name == "LeaderChange" else frozenset()
 
 
 def unproven(lineage: Lineage, groups: Sequence[EpochGroup], evidence: CommitEvidence) -> Ranges:
