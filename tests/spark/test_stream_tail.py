@@ -158,7 +158,9 @@ def test_voters_that_a_later_release_wrote_do_not_show_what_is_committed(fleet: 
     """Those before them would be counted, and a majority of these may not have what was given."""
     fleet.append(b"".join(batches((3,))))
     fleet.append(encode_keyed_batch(4, 1, START_MS, [(b"\0\0\0\6", b"\0\5\1\0\x09extra")]))
-    with pytest.raises(SourceError, match=r"newer Kafka may have written the voters.*upTo=snapshot"):
+    with pytest.raises(
+        SourceError, match=r"newer Kafka may have written the voters.*upTo=snapshot"
+    ):
         fleet.stream().step()
     fleet.append(control(5, 2, LeaderChange(1, (1, 2, 3, 4, 5), (1, 2, 3))))
     fleet.hear(2)

@@ -2,7 +2,8 @@
 
 Everything here turns bytes into values and back; no file is opened. The text is exactly
 Kafka's: `FileQuorumStateStore`, `LeaderEpochCheckpointFile`, `PartitionMetadataFile`, `Snapshots`.
-Every decoder raises FormatError, and NewerFileError for a later version; it takes `where`, the file's name for the message.
+Every decoder raises FormatError, and NewerFileError for a later version. It takes `where`, the
+file's name for the message.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ _BOOTSTRAP = (
     "that of another controller of this cluster while the node is stopped"
 )
 _NEWER = (
-    "A newer Kafka may have written the file, and it was not checked: audit with a newer release. Keep it"
+    "A newer Kafka may have written the file, and it was not checked: audit with a newer release. "
+    "Keep the file"
 )
 
 

@@ -261,7 +261,7 @@ class ViewDecoder:
                 record, version = decode_record(values[place])
             except RecordError as error:
                 if self._fail_fast:
-                    raise SourceError(f"{origin.file}: {error}{_note(error)}") from None
+                    raise SourceError(f"{origin.file}: {problem_of(error)}") from None
                 continue
             row = {
                 column_name(one): plain_field(record, one) if one.in_version(version) else None
