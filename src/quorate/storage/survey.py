@@ -108,7 +108,10 @@ def _election(disk: Disk, found: DirectorySurvey) -> ElectionState | None:
     try:
         return decode_quorum_state(read_file(disk, QUORUM_STATE), where).election
     except NewerFileError as error:
-        raise CorruptLogError(f"{error}. If so, {RUN_NEWER}. Else restore the file") from None
+        raise CorruptLogError(
+            f"{error}. If so, {RUN_NEWER}. If not, restore the file: it holds this replica's vote, which "
+            "must not be forgotten"
+        ) from None
     except FormatError as error:
         raise CorruptLogError(
             f"{error}; it holds this replica's vote, which must not be forgotten: restore the "

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from quorate.spark.audit.committed import ReplicaLog
+from quorate.spark.audit.committed import ReplicaLog, Voters
 from quorate.spark.audit.model import (
     DAMAGE,
     RESTORE,
@@ -49,6 +49,7 @@ def sound_log(
     if spans:
         log.end = min(log.end, spans[-1].end)
     # a snapshot's voter set is in force at its end, so it counts as written by the record before
+    sets: list[tuple[int, Voters | None]]
     sets = [(one.id.offset - 1, one.voters) for one in sound if one.voters]
     sets += [(one.offset, one.voters) for one in log.controls if one.voters or one.hides_voters]
     log.voter_sets = tuple(sorted(sets, key=lambda one: one[0]))
