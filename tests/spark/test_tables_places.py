@@ -13,7 +13,7 @@ from quorate.formats.batch import encode_batch
 from quorate.spark.tables.control import ClusterProgress
 from quorate.spark.tables.identity import Resolution
 from quorate.spark.tables.ingest import ingest
-from quorate.spark.tables.lineage import EpochSpan
+from quorate.spark.tables.lineage import EpochGroup, EpochSpan
 from quorate.spark.tables.log_starts import without_known_starts
 from quorate.spark.tables.survey import InputSurvey
 from quorate.spark.tables.warehouse import open_store
@@ -55,10 +55,34 @@ def test_a_segment_that_begins_where_the_warehouse_ends_is_no_problem(spark, tmp
 def test_a_beginning_is_known_where_the_state_is(start, known):
     """The log up to 20, then a snapshot at 40 and what follows it."""
     spans = (EpochSpan(1, 0, 20), EpochSpan(1, 40, 50))
-    survey = InputSurvey(damaged=1, notes=[("a", f"/n/{start:020}.log")])
+    groups = {"a": [EpochGroup("/n", 1, 0, start, start + 4, 0)]}
+    survey = InputSurvey(groups, damaged=1, notes=[("a", f"/n/{start:020}.log")])
     progress = {"a": ClusterProgress("a", spans, applied_end=50, unknown=((20, 40),))}
     assert (without_known_starts(as_any(None), survey, progress)[1].damaged == 0) is known
     assert without_known_starts(as_any(None), survey, {})[1].damaged == 1
+
+
+@pytest.mark.parametrize("base", [0, 10])
+def test_an_emptied_segment_is_damage_also_where_the_warehouse_has_its_records(base):
+    """Found by a trial: the second ingest of a log that was emptied meanwhile said nothing."""
+    groups = {"a": [EpochGroup("/n", 1, 0, 0, base - 1, 0)] if base else []}
+    survey = InputSurvey(groups, damaged=1, notes=[("a", f"/n/{base:020}.log")])
+    progress = {"a": ClusterProgress("a", (EpochSpan(1, 0, 20),), applied_end=20)}
+    assert without_known_starts(as_any(None), survey, progress)[1].damaged == 1
+
+
+def test_a_log_that_was_emptied_after_an_ingest_is_reported(spark, tmp_path, halves):
+    one = log_directory(tmp_path / "one", {0: halves[0]})
+    partition = one / "__cluster_metadata-0"
+    (partition / "leader-epoch-checkpoint").write_text("0\n1\n1 0\n")
+    home = str(tmp_path / "home")
+    assert not ingest(spark, [str(one)], home).bad
+    (segment,) = partition.glob("*.log")
+    segment.write_bytes(b"")
+    summary = ingest(spark, [str(one)], home)
+    assert summary.bad and summary.damaged_pieces == 1
+    (row,) = rows_of(open_store(home), "quarantine")
+    assert "the newest segment is empty" in row["problem"]
 
 
 @pytest.mark.parametrize(

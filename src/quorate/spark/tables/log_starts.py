@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.spark.files.layout import UNKNOWN_START
 from quorate.spark.tables.control import ClusterProgress
-from quorate.spark.tables.lineage import covered
+from quorate.spark.tables.lineage import EpochGroup, covered
 from quorate.spark.tables.survey import NOTE, InputSurvey, SnapshotFile, SourceRows, replica_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ def without_known_starts(
     notes = [
         (cluster_id, file)
         for cluster_id, file in survey.notes
-        if is_known_start(file, progress.get(cluster_id), survey.snapshots)
+        if not _is_about_end(file, survey.groups.get(cluster_id, ()))
+        and is_known_start(file, progress.get(cluster_id), survey.snapshots)
     ]
     if not notes:
         return rows, survey
@@ -48,6 +49,17 @@ def without_known_starts(
 
     left = [note for note in survey.notes if note not in notes]
     return others, replace(survey, damaged=survey.damaged - len(notes), notes=left)
+
+
+def _is_about_end(file: str, groups: Iterable[EpochGroup]) -> bool:
+    """Whether the note is about an empty newest segment (`LogDirectory.lost_end`).
+
+    Its replica has no record in the segment. A warehouse that knows the lost records does not make
+    the log whole.
+    """
+    base = _BASE.search(file)
+    last = max((one.last for one in groups if one.replica == replica_of(file)), default=-1)
+    return base is not None and last < int(base[1])
 
 
 def is_known_start(
