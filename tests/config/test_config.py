@@ -60,6 +60,7 @@ def test_a_minimal_configuration_has_kafkas_defaults(load):
     assert (raft.election_timeout_ms, raft.fetch_timeout_ms) == (1000, 2000)
     assert (raft.election_backoff_max_ms, raft.request_timeout_ms) == (1000, 2000)
     assert (raft.retry_backoff_ms, raft.fetch_max_bytes, raft.auto_join) == (20, 1048576, False)
+    assert raft.retry_backoff_max_ms == 0, "constant, as Kafka's"
     assert (config.segment_bytes, raft.answer_max_bytes) == (1073741824, 1048576)
     assert config.metadata_max_retention_bytes == 104857600
     assert config.metadata_log_max_record_bytes_between_snapshots == 20971520
@@ -96,6 +97,7 @@ def test_every_numeric_key_reaches_its_field(load):
         "controller.quorum.append.linger.ms": 14,
         "controller.quorum.request.timeout.ms": 15,
         "controller.quorum.retry.backoff.ms": 16,
+        "controller.quorum.retry.backoff.max.ms": 160,
         "controller.quorum.fetch.max.bytes": 17,
         "controller.quorum.fetch.snapshot.max.bytes": 18,
         "metadata.log.max.record.bytes.between.snapshots": 2**40,

@@ -102,6 +102,8 @@ class NodeConfig:
     controller_quorum_append_linger_ms: int = _int(25, at_least=0)
     controller_quorum_request_timeout_ms: int = _int(2000, at_least=0)
     controller_quorum_retry_backoff_ms: int = _int(20, at_least=0)
+    controller_quorum_retry_backoff_max_ms: int | None = _int(None, at_least=1)
+    """The backoff doubles up to it (KIP-595; Kafka has no such key). None: it is constant."""
     controller_quorum_auto_join_enable: bool = _flag()
     controller_quorum_fetch_max_bytes: int = _int(_MIB, at_least=1)
     controller_quorum_fetch_snapshot_max_bytes: int = _int(_MIB, at_least=1)
