@@ -135,6 +135,28 @@ def test_a_key_without_effect_is_a_warning_with_its_source(load, key):
     assert re.search(r" \(.*, line \d+\)$", warning)
 
 
+@pytest.mark.parametrize(
+    ("authorizer", "early", "late"),
+    [
+        ("org.apache.kafka.metadata.authorizer.StandardAuthorizer", "CONTROLLER", {"OTHER"}),
+        ("org.apache.kafka.metadata.authorizer.StandardAuthorizer", "", {"OTHER"}),
+        ("org.apache.kafka.metadata.authorizer.StandardAuthorizer", "OTHER,CONTROLLER", set()),
+        ("org.apache.kafka.metadata.authorizer.StandardAuthorizer", None, set()),
+        (None, "CONTROLLER", set()),
+    ],
+)
+def test_listeners_that_do_not_start_early_wait_for_the_authorizer(load, authorizer, early, late):
+    """But for the one of the quorum: without a leader the authorizer knows nothing."""
+    two = {
+        "listeners": "CONTROLLER://localhost:9093,OTHER://localhost:9094",
+        "controller.listener.names": "controller,OTHER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,OTHER:PLAINTEXT",
+        "authorizer.class.name": authorizer,
+        "early.start.listeners": early,
+    }
+    assert load(GOOD | two).late_listeners == late
+
+
 def test_broker_id_replaces_node_id(load):
     assert load(GOOD | {"broker.id": "3", "node.id": None}).node_id == 3
     assert "You must set `node.id` to the same value as `broker.id`" in refusal(

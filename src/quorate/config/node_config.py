@@ -73,6 +73,9 @@ class NodeConfig:
     """`authorizer.class.name`; empty: every request is allowed."""
     super_users: frozenset[str] = frozenset()
     """`super.users`: principals (`type:name`) that may do everything, separated by `;`."""
+    late_listeners: frozenset[str] = frozenset()
+    """Listeners that `early.start.listeners` leaves out, without the one of the quorum: they open when
+    the access control entries are known."""
     create_topic_policy: str = ""
     """`quorate.create.topic.policy=module:attribute`; Kafka has no such key. Empty: no policy."""
     alter_config_policy: str = ""

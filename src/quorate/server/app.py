@@ -67,6 +67,8 @@ _SWITCH_INTERVAL_S: Final = 0.0002
 
 Python's default is 5 ms, and one message may wait for it several times.
 """
+_LATE_S: Final = 0.05
+"""How often a node looks whether it may open the listeners that wait for the authorizer."""
 
 
 class NodeFaultError(QuorateError):
@@ -246,8 +248,11 @@ async def _serve(
         pages = None
         if metrics is not None and meters is not None:
             pages = await serve_pages(metrics, controller, driver, meters, security)
+        opened = {name: logins.secured(name, security.of(name)) for name in bound.sockets}
+        late = [name for name in bound.sockets if name in config.late_listeners]
         for name, sock in bound.sockets.items():
-            await driver.acceptor.listen(name, sock, logins.secured(name, security.of(name)))
+            if name not in late:
+                await driver.acceptor.listen(name, sock, opened[name])
         _log_start(config, identity, bound)
         # What exists now lives as long as the process: keep the collector from scanning it again.
         gc.collect()
@@ -255,6 +260,10 @@ async def _serve(
         own = ConfigResource(BROKER_RESOURCE, str(config.node_id))
         security.watch(loop, lambda: controller.image.configs.get(own, {}))
         driver.start()
+        if late:
+            await _first(ended, _until_entries_are_known(controller))
+            for name in () if ended.done() else late:
+                await driver.acceptor.listen(name, bound.sockets[name], opened[name])
         fault = await ended
         security.close()
         await driver.close()
@@ -270,6 +279,18 @@ async def _serve(
         LOG.info("The log is closed")
     finally:
         storage.close()
+
+
+async def _until_entries_are_known(controller: ControllerNode) -> None:
+    while not controller.knows_entries:
+        await asyncio.sleep(_LATE_S)
+
+
+async def _first(ended: asyncio.Future[str | None], other: Coroutine[Any, Any, None]) -> None:
+    """Wait for either; the other work is given up when the node ends."""
+    task = asyncio.ensure_future(other)
+    await asyncio.wait((ended, task), return_when=asyncio.FIRST_COMPLETED)
+    task.cancel()
 
 
 def local_security(config: NodeConfig, storage: Storage, recovered: Recovered) -> LocalSecurity:
