@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.marker import kafka_guarantee, kafka_scenario
+from conformance.marker import kafka_scenario
 from quorate.base.ids import Uuid
 from quorate.formats.records import (
     AccessControlEntryRecord,
