@@ -48,7 +48,9 @@ from quorate.sim.scenario.names import CLUSTER_ID, key, listeners, voter
 from raft.single import (
     END,
     EPOCH,
+    KRAFT_VERSION,
     LAST_EPOCH,
+    VOTERS,
     Single,
     begin,
     fetched,
@@ -705,7 +707,8 @@ def test_records_after_a_known_high_watermark_are_dropped_without_a_doubt() -> N
 )
 def test_a_silent_leader_is_asked_ever_more_rarely_where_the_file_says_so(longest, gaps):
     """`controller.quorum.retry.backoff.max.ms`. The last gap follows an answer."""
-    single = follower(fetch_timeout_ms=60_000, retry_backoff_max_ms=longest)
+    two = recovered(snapshot_control=ControlState(KRAFT_VERSION, VOTERS[:2]))
+    single = follower(fetch_timeout_ms=60_000, retry_backoff_max_ms=longest, log=two)
     found = []
     for number in range(5):
         if number == 4:
