@@ -37,9 +37,7 @@ def test_a_late_listener_opens_when_the_entries_are_known(tmp_path):
         one, other = quorum.controllers
         late = {node.id: free_port() for node in (one, other)}
         for node in (one, other):
-            node.config["listeners"] = (
-                f"CONTROLLER://{node.address},LATE://{HOST}:{late[node.id]}"
-            )
+            node.config["listeners"] = f"CONTROLLER://{node.address},LATE://{HOST}:{late[node.id]}"
         quorum.format()
         one.start()
         wait_for(lambda: answers(one.port, 1_000), "the first listener")

@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -32,6 +32,7 @@ from quorate.node.registration import Registrant
 from quorate.replica.replica import Replica
 from quorate.security.authorizer import DecisionLog
 from quorate.server.audit_log import AuditLog
+from quorate.server.authentication import ListenerSecurity
 from quorate.server.authorizer_log import AuthorizerLog
 from quorate.server.bootstrap import read_bootstrap
 from quorate.server.certificates import security_detail
@@ -248,11 +249,12 @@ async def _serve(
         pages = None
         if metrics is not None and meters is not None:
             pages = await serve_pages(metrics, controller, driver, meters, security)
-        opened = {name: logins.secured(name, security.of(name)) for name in bound.sockets}
-        late = [name for name in bound.sockets if name in config.late_listeners]
-        for name, sock in bound.sockets.items():
-            if name not in late:
-                await driver.acceptor.listen(name, sock, opened[name])
+        ready = [
+            (name, sock, logins.secured(name, security.of(name)))
+            for name, sock in bound.sockets.items()
+        ]
+        late = [one for one in ready if one[0] in config.late_listeners]
+        await _listen(driver, [one for one in ready if one not in late])
         _log_start(config, identity, bound)
         # What exists now lives as long as the process: keep the collector from scanning it again.
         gc.collect()
@@ -260,11 +262,9 @@ async def _serve(
         own = ConfigResource(BROKER_RESOURCE, str(config.node_id))
         security.watch(loop, lambda: controller.image.configs.get(own, {}))
         driver.start()
-        if late:
-            await _first(ended, _until_entries_are_known(controller))
-            for name in () if ended.done() else late:
-                await driver.acceptor.listen(name, bound.sockets[name], opened[name])
+        opening = asyncio.ensure_future(_listen_late(driver, controller, late))
         fault = await ended
+        opening.cancel()
         security.close()
         await driver.close()
         logins.close()
@@ -281,16 +281,19 @@ async def _serve(
         storage.close()
 
 
-async def _until_entries_are_known(controller: ControllerNode) -> None:
-    while not controller.knows_entries:
+_Listeners = Sequence[tuple[str, socket.socket, ListenerSecurity]]
+
+
+async def _listen(driver: Driver, listeners: _Listeners) -> None:
+    for listener in listeners:
+        await driver.acceptor.listen(*listener)
+
+
+async def _listen_late(driver: Driver, controller: ControllerNode, listeners: _Listeners) -> None:
+    """Open them when the authorizer knows its entries."""
+    while listeners and not controller.knows_entries:
         await asyncio.sleep(_LATE_S)
-
-
-async def _first(ended: asyncio.Future[str | None], other: Coroutine[Any, Any, None]) -> None:
-    """Wait for either; the other work is given up when the node ends."""
-    task = asyncio.ensure_future(other)
-    await asyncio.wait((ended, task), return_when=asyncio.FIRST_COMPLETED)
-    task.cancel()
+    await _listen(driver, listeners)
 
 
 def local_security(config: NodeConfig, storage: Storage, recovered: Recovered) -> LocalSecurity:
