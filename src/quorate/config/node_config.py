@@ -34,6 +34,7 @@ POLICIES: Final[Mapping[str, str]] = {
 }
 """The key for a policy of ours -> Kafka's key, which names a Java class."""
 PRINCIPAL_FUNCTION: Final = "quorate.principal.builder"
+QUOTA_CALLBACK: Final = "client.quota.callback.class"
 
 
 def _int(default: int | None, *, at_least: int | None = None, bits: int = 32) -> Any:

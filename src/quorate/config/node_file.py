@@ -18,6 +18,7 @@ from quorate.config.node_config import (
     CREATE_TOPIC_POLICY,
     POLICIES,
     PRINCIPAL_FUNCTION,
+    QUOTA_CALLBACK,
     ROLES,
     SETTINGS,
     SUPER_USERS,
@@ -56,6 +57,7 @@ _OTHER_KEYS: Final = (
         *POLICIES,
         *POLICIES.values(),
         PRINCIPAL_FUNCTION,
+        QUOTA_CALLBACK,
         *monitoring_settings.KEYS,
     ),
 )
