@@ -149,7 +149,7 @@ def test_listeners_that_do_not_start_early_wait_for_the_authorizer(load, authori
     """But for the one of the quorum: without a leader the authorizer knows nothing."""
     two = {
         "listeners": "CONTROLLER://localhost:9093,OTHER://localhost:9094",
-        "controller.listener.names": "controller,OTHER",
+        "controller.listener.names": "CONTROLLER,OTHER",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,OTHER:PLAINTEXT",
         "authorizer.class.name": authorizer,
         "early.start.listeners": early,
@@ -371,7 +371,8 @@ def test_keys_have_kafkas_types_and_ranges(load):
 
 
 def test_defaults_are_kafkas():
-    """But for the buffers, which the operating system sizes, a key of the authorizer alone, and ours."""
+    """But for the buffers, which the operating system sizes, keys of the authorizer and of a KIP alone, and
+    ours."""
     ours = {field.name.replace("_", "."): field for field in fields(NodeConfig) if field.metadata}
     others = {
         key
@@ -382,6 +383,7 @@ def test_defaults_are_kafkas():
     }
     assert others == {
         "allow.everyone.if.no.acl.found",
+        "controller.quorum.retry.backoff.max.ms",
         "socket.receive.buffer.bytes",
         "socket.send.buffer.bytes",
     }
