@@ -60,6 +60,7 @@ def test_a_minimal_configuration_has_kafkas_defaults(load):
     assert (raft.election_timeout_ms, raft.fetch_timeout_ms) == (1000, 2000)
     assert (raft.election_backoff_max_ms, raft.request_timeout_ms) == (1000, 2000)
     assert (raft.retry_backoff_ms, raft.fetch_max_bytes, raft.auto_join) == (20, 1048576, False)
+    assert raft.retry_backoff_max_ms == 0, "constant, as Kafka's"
     assert (config.segment_bytes, raft.answer_max_bytes) == (1073741824, 1048576)
     assert config.metadata_max_retention_bytes == 104857600
     assert config.metadata_log_max_record_bytes_between_snapshots == 20971520
@@ -96,6 +97,7 @@ def test_every_numeric_key_reaches_its_field(load):
         "controller.quorum.append.linger.ms": 14,
         "controller.quorum.request.timeout.ms": 15,
         "controller.quorum.retry.backoff.ms": 16,
+        "controller.quorum.retry.backoff.max.ms": 160,
         "controller.quorum.fetch.max.bytes": 17,
         "controller.quorum.fetch.snapshot.max.bytes": 18,
         "metadata.log.max.record.bytes.between.snapshots": 2**40,
@@ -131,6 +133,28 @@ def test_a_key_without_effect_is_a_warning_with_its_source(load, key):
     (warning,) = load(GOOD | {key: str(2**30)}).warnings
     assert warning.startswith(f"{key} has no effect: ")
     assert re.search(r" \(.*, line \d+\)$", warning)
+
+
+@pytest.mark.parametrize(
+    ("authorizer", "early", "late"),
+    [
+        ("org.apache.kafka.metadata.authorizer.StandardAuthorizer", "CONTROLLER", {"OTHER"}),
+        ("org.apache.kafka.metadata.authorizer.StandardAuthorizer", "", {"OTHER"}),
+        ("org.apache.kafka.metadata.authorizer.StandardAuthorizer", "OTHER,CONTROLLER", set()),
+        ("org.apache.kafka.metadata.authorizer.StandardAuthorizer", None, set()),
+        (None, "CONTROLLER", set()),
+    ],
+)
+def test_listeners_that_do_not_start_early_wait_for_the_authorizer(load, authorizer, early, late):
+    """But for the one of the quorum: without a leader the authorizer knows nothing."""
+    two = {
+        "listeners": "CONTROLLER://localhost:9093,OTHER://localhost:9094",
+        "controller.listener.names": "CONTROLLER,OTHER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,OTHER:PLAINTEXT",
+        "authorizer.class.name": authorizer,
+        "early.start.listeners": early,
+    }
+    assert load(GOOD | two).late_listeners == late
 
 
 def test_broker_id_replaces_node_id(load):
@@ -347,7 +371,8 @@ def test_keys_have_kafkas_types_and_ranges(load):
 
 
 def test_defaults_are_kafkas():
-    """But for the buffers, which the operating system sizes, a key of the authorizer alone, and ours."""
+    """But for the buffers, which the operating system sizes, keys of the authorizer and of a KIP alone, and
+    ours."""
     ours = {field.name.replace("_", "."): field for field in fields(NodeConfig) if field.metadata}
     others = {
         key
@@ -358,6 +383,7 @@ def test_defaults_are_kafkas():
     }
     assert others == {
         "allow.everyone.if.no.acl.found",
+        "controller.quorum.retry.backoff.max.ms",
         "socket.receive.buffer.bytes",
         "socket.send.buffer.bytes",
     }

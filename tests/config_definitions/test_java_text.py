@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from quorate.config_definitions.java_text import parse_double, split_parts
+from quorate.config_definitions.java_text import parse_double, parse_integer, split_parts
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,21 @@ from quorate.config_definitions.java_text import parse_double, split_parts
 )
 def test_doubles(text, value):
     assert parse_double(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("+5", 5),
+        ("-007", -7),
+        ("\uff14\u0663", 43),
+        ("2147483647", 2**31 - 1),
+        *((text, None) for text in ("", "+", "2147483648", "1_0", "1.0", "\xb2", "\U0001d7d7")),
+    ],
+)
+def test_integers(text, value):
+    """Digits of other scripts, too; not those that need two of Java's chars."""
+    assert parse_integer(text, 32) == value
 
 
 @pytest.mark.parametrize(

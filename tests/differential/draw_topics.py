@@ -307,7 +307,10 @@ def reassign(draw: Draw) -> Draft:
                 continue
             kind = cls.ReassignableTopic.ReassignablePartition
             rows.append(kind(partition_index=index, replicas=target))
-        topics.append(cls.ReassignableTopic(name=name, partitions=draw.often_twice(rows)))
+        named = draw.often_twice(rows)
+        if named and named[-1].replicas is None:
+            named = rows  # the second cancellation finds nothing to cancel with us (decision 7)
+        topics.append(cls.ReassignableTopic(name=name, partitions=named))
     message = cls(
         timeout_ms=TIMEOUT_MS,
         allow_replication_factor_change=draw.chance(0.8),

@@ -48,7 +48,9 @@ from quorate.sim.scenario.names import CLUSTER_ID, key, listeners, voter
 from raft.single import (
     END,
     EPOCH,
+    KRAFT_VERSION,
     LAST_EPOCH,
+    VOTERS,
     Single,
     begin,
     fetched,
@@ -698,3 +700,23 @@ def test_records_after_a_known_high_watermark_are_dropped_without_a_doubt() -> N
     single.answer(FetchRequest, response(diverging=OffsetAndEpoch(3, LAST_EPOCH)))
     notes = [note for note in single.notes if isinstance(note, Warn)]
     assert notes == ["truncated to 3, from 5: leader 2 does not have the rest"]
+
+
+@pytest.mark.parametrize(
+    ("longest", "gaps"), [(0, [20, 20, 20, 20, 20]), (100, [20, 40, 80, 100, 20])]
+)
+def test_a_silent_leader_is_asked_ever_more_rarely_where_the_file_says_so(longest, gaps):
+    """`controller.quorum.retry.backoff.max.ms`. The last gap follows an answer."""
+    two = recovered(snapshot_control=ControlState(KRAFT_VERSION, VOTERS[:2]))
+    single = follower(fetch_timeout_ms=60_000, retry_backoff_max_ms=longest, log=two)
+    found = []
+    for number in range(5):
+        if number == 4:
+            single.answer(FetchRequest, FetchResponse(ErrorCode.NONE, LeaderAndEpoch(2, EPOCH), 0))
+        asked = not_none(single.sent(FetchRequest, 2))
+        single.step(SendFailed(asked.correlation, SendFailure.TIMED_OUT))
+        failed_at = single.now
+        while single.sent(FetchRequest, 2) is asked:
+            single.wait(1)
+        found.append(single.now - failed_at)
+    assert found == gaps

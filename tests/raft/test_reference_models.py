@@ -497,6 +497,21 @@ def test_one_request_a_node_with_timeout_and_backoff():
     assert requests.wake_ms(0) is None
 
 
+def test_the_backoff_doubles_where_a_longest_one_is_configured():
+    """From the first failure after a good answer on; a shorter one holds from the first on (KIP-595)."""
+    requests = RequestManager((), 20, 100)
+    backoffs = [backoff_after_failure(requests) for _ in range(5)]
+    requests.succeeded(2)
+    assert (*backoffs, backoff_after_failure(requests)) == (20, 40, 80, 100, 100, 20)
+    short = RequestManager((), 20, 5)
+    assert [backoff_after_failure(short, 500) for _ in range(2)] == [5, 5]
+
+
+def backoff_after_failure(requests: RequestManager, most_ms: int = 0) -> int:
+    requests.fail(2, 0, most_ms)
+    return requests.backoff_until[2]
+
+
 def test_every_role_can_be_left_and_reached():
     roles = set(Role.__args__)
     assert {before for before, _ in LEGAL_TRANSITIONS} == roles

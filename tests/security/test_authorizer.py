@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.marker import kafka_guarantee, kafka_scenario
+from conformance.marker import kafka_scenario
 from quorate.base.ids import Uuid
 from quorate.formats.records import (
     AccessControlEntryRecord,
@@ -323,7 +323,6 @@ def test_one_that_denies_wins_over_any_that_allow_and_counts_only_where_it_fits(
 
 
 @kafka_scenario("MetadataLoaderTest", "noPublishEmptyImage")
-@kafka_guarantee("StandardAuthorizerTest", "startWithEarlyStartListeners")
 @kafka_scenario("StandardAuthorizerTest", "authorizationPriorToCompleteInitialLoad")
 @pytest.mark.parametrize("has_level", [False, True])
 def test_before_the_entries_are_known_only_super_users_may_ask(has_level):

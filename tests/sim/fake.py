@@ -153,6 +153,7 @@ class Node:
                 election_backoff_max_ms=1000,
                 request_timeout_ms=2000,
                 retry_backoff_ms=20,
+                retry_backoff_max_ms=0,
                 listeners=(),
                 high_watermark_linger_ms=0,
                 min_kraft_version=0,

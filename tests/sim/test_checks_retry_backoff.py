@@ -88,6 +88,29 @@ def test_an_observer_that_finds_no_leader_doubles_its_backoff() -> None:
         asks(node, 10)
 
 
+@pytest.mark.parametrize("answers", [False, True])
+def test_a_configured_longest_backoff_doubles_it_until_an_answer(answers: bool) -> None:
+    """20, 40, and then 50 ms; after an answer 20 again."""
+    fake, _ = leading()
+    node = fake[2]
+    node.state.config.retry_backoff_max_ms = 50
+    for correlation, rest in enumerate((20, 40, 50)):
+        asks(node, correlation)
+        node.step([SendFailed(correlation, SendFailure.TIMED_OUT)])
+        node.state.now += rest
+    asks(node, 8)
+    if answers:
+        node.step([Answered(8, FetchResponse(ErrorCode.NONE))])
+        asks(node, 8)
+    node.step([SendFailed(8, SendFailure.TIMED_OUT)])
+    node.state.now += 20 if answers else 49
+    if answers:
+        asks(node, 10)
+    else:
+        with broken(BACKOFF, "sends to it 1 ms before its backoff is over"):
+            asks(node, 10)
+
+
 def test_it_may_be_asked_in_the_very_step_in_which_it_fails_no_more_than_later() -> None:
     node = asking()
     with broken(BACKOFF):

@@ -34,6 +34,7 @@ POLICIES: Final[Mapping[str, str]] = {
 }
 """The key for a policy of ours -> Kafka's key, which names a Java class."""
 PRINCIPAL_FUNCTION: Final = "quorate.principal.builder"
+QUOTA_CALLBACK: Final = "client.quota.callback.class"
 
 
 def _int(default: int | None, *, at_least: int | None = None, bits: int = 32) -> Any:
@@ -73,6 +74,9 @@ class NodeConfig:
     """`authorizer.class.name`; empty: every request is allowed."""
     super_users: frozenset[str] = frozenset()
     """`super.users`: principals (`type:name`) that may do everything, separated by `;`."""
+    late_listeners: frozenset[str] = frozenset()
+    """Listeners that `early.start.listeners` leaves out, without the one of the quorum: they open when
+    the access control entries are known."""
     create_topic_policy: str = ""
     """`quorate.create.topic.policy=module:attribute`; Kafka has no such key. Empty: no policy."""
     alter_config_policy: str = ""
@@ -102,6 +106,8 @@ class NodeConfig:
     controller_quorum_append_linger_ms: int = _int(25, at_least=0)
     controller_quorum_request_timeout_ms: int = _int(2000, at_least=0)
     controller_quorum_retry_backoff_ms: int = _int(20, at_least=0)
+    controller_quorum_retry_backoff_max_ms: int | None = _int(None, at_least=1)
+    """The backoff doubles up to it (KIP-595; Kafka has no such key). None: it is constant."""
     controller_quorum_auto_join_enable: bool = _flag()
     controller_quorum_fetch_max_bytes: int = _int(_MIB, at_least=1)
     controller_quorum_fetch_snapshot_max_bytes: int = _int(_MIB, at_least=1)

@@ -49,6 +49,7 @@ def raft_config(
         election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
         request_timeout_ms=config.controller_quorum_request_timeout_ms,
         retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
+        retry_backoff_max_ms=config.controller_quorum_retry_backoff_max_ms or 0,
         fetch_max_wait_ms=fetch_max_wait_ms(config.controller_quorum_fetch_timeout_ms),
         fetch_max_bytes=config.controller_quorum_fetch_max_bytes,
         answer_max_bytes=min(config.controller_quorum_fetch_max_bytes, config.segment_bytes),

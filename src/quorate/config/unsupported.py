@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from quorate.config import listeners as addresses
 from quorate.config import security_settings
@@ -11,12 +10,11 @@ from quorate.config.node_config import (
     AUTHORIZER,
     POLICIES,
     PRINCIPAL_FUNCTION,
+    QUOTA_CALLBACK,
     STANDARD_AUTHORIZER,
     NodeConfig,
 )
 from quorate.config.settings import ConfigError
-
-QUOTA_CALLBACK: Final = "client.quota.callback.class"
 
 
 def check_servable(config: NodeConfig) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 
 from quorate.base.ids import Listeners
 from quorate.config.listeners import NO_NAME
+from quorate.config.node_config import AUTHORIZER
 from quorate.config.settings import Settings
 from quorate.config_definitions.java_text import COMMA
 
@@ -91,6 +92,18 @@ def check_early_start(settings: Settings, bound: Listeners) -> None:
                 f"{EARLY} contains listener {name}, but this is not contained in listeners or "
                 "controller.listener.names",
             )
+
+
+def late_listeners(settings: Settings, bound: Listeners, of_quorum: str) -> frozenset[str]:
+    """The listeners that open when the authorizer knows its entries (`KafkaConfig.earlyStartListeners`).
+
+    Without `authorizer.class.name` or `early.start.listeners` there are none. `of_quorum`, the listener
+    on which controllers elect a leader, is none either: nobody would lead, and no entry be known.
+    """
+    early = settings.items(EARLY)
+    if early is None or not settings.text(AUTHORIZER):
+        return frozenset()
+    return frozenset({one.name for one in bound} - {*early, of_quorum.upper()})
 
 
 def between_brokers(settings: Settings, protocols: Mapping[str, str]) -> tuple[str, str]:

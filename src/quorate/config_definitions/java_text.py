@@ -10,7 +10,8 @@ from typing import Final
 BLANKS: Final = "".join(map(chr, range(0x21)))
 """The characters that Java's `String.trim` removes; a no-break space is not among them."""
 COMMA: Final = re.compile(r"\s*,\s*")
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,1000}", re.ASCII)
+_INTEGER: Final = re.compile(r"[+-]?\d{1,1000}")
+_LAST_OF_A_CHAR: Final = "\uffff"
 _DOUBLE: Final = re.compile(
     r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?|NaN|[+-]?Infinity", re.ASCII
 )
@@ -20,9 +21,13 @@ _HEX_DOUBLE: Final = re.compile(
 
 
 def parse_integer(text: str, bits: int) -> int | None:
-    """A signed integer of `bits` bits in Java's syntax; None: it is none."""
+    """A signed integer of `bits` bits in Java's syntax; None: it is none.
+
+    Digits of any script count, as far as one Java `char` holds them (`Character.digit`).
+    """
     limit = 1 << (bits - 1)
-    number = int(text) if _INTEGER.fullmatch(text) else limit
+    is_number = _INTEGER.fullmatch(text) and max(text) <= _LAST_OF_A_CHAR
+    number = int(text) if is_number else limit
     return number if -limit <= number < limit else None
 
 

@@ -230,6 +230,11 @@ class ControllerNode(ReplicaView):
         return self.may(call, rule.operation, rule.resource, CLUSTER_NAME)
 
     @property
+    def knows_entries(self) -> bool:
+        """Once since the start the image has held all that is committed: the entries of everybody count."""
+        return self._has_caught_up and self.image.features.metadata_version is not None
+
+    @property
     def is_behind_disk(self) -> bool:
         """The image holds less than the disk had at the start: a snapshot at most, and nothing that is
         known to be committed after it."""

@@ -147,7 +147,12 @@ def _answered(s: RaftState, event: Answered) -> None:
         s.requests.unreachable.discard(flight.to)
     # Where the response changed the role, the requests were reset: no backoff in the new role.
     resets = s.requests.resets
-    if not _on_response(s, flight, event.response) and s.requests.resets == resets:
+    is_good = _on_response(s, flight, event.response)
+    if s.requests.resets != resets:
+        return
+    if is_good:
+        s.requests.succeeded(flight.to)
+    else:
         _back_off(s, flight.to)
 
 

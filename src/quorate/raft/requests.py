@@ -36,8 +36,10 @@ class RequestManager:
     """
 
     __slots__ = (
+        "_backoff_max_ms",
         "_backoff_ms",
         "_failures",
+        "_in_a_row",
         "_next",
         "backoff_until",
         "bootstrap",
@@ -47,15 +49,24 @@ class RequestManager:
         "unreachable",
     )
 
-    def __init__(self, bootstrap: tuple[tuple[int, Address], ...], backoff_ms: int) -> None:
+    def __init__(
+        self,
+        bootstrap: tuple[tuple[int, Address], ...],
+        backoff_ms: int,
+        backoff_max_ms: int = 0,
+    ) -> None:
+        """backoff_max_ms: up to which the backoff doubles; 0: it is constant, as Kafka's."""
         self.bootstrap = bootstrap
         self._backoff_ms = backoff_ms
+        self._backoff_max_ms = backoff_max_ms
         self.by_node: dict[int, InFlightRequest] = {}
         """The request in flight to each node, also one that timed out."""
         self.by_correlation: dict[int, InFlightRequest] = {}
         self.backoff_until: dict[int, int] = {}
         """The time (ms) from which a node may be asked again."""
         self._failures: dict[int, int] = {}
+        self._in_a_row: dict[int, int] = {}
+        """By node: its failures since it last answered well."""
         self._next = 0
         self.unreachable: set[int] = set()
         """Nodes whose last connection failed, or that last answered that they shut down."""
@@ -75,6 +86,7 @@ class RequestManager:
         self.by_correlation.clear()
         self.backoff_until.clear()
         self._failures.clear()
+        self._in_a_row.clear()
         self.unreachable.clear()
 
     def forget(self, node_id: int) -> None:
@@ -102,14 +114,22 @@ class RequestManager:
     def fail(self, node_id: int, now_ms: int, most_ms: int = 0) -> None:
         """The node failed to answer well: no request to it for the backoff.
 
-        With `most_ms` the backoff doubles each time, up to that (ms).
+        With `most_ms` the backoff doubles each time, up to that (ms). A longest backoff that is
+        configured counts before it, and before the first backoff (KIP-595).
         """
-        times = self.failures(node_id)
+        times, in_a_row = self.failures(node_id), self._in_a_row.get(node_id, 0)
         self._failures[node_id] = times + 1
+        self._in_a_row[node_id] = in_a_row + 1
         rest = self._backoff_ms
-        if most_ms > rest:
+        if self._backoff_max_ms:
+            rest = min(rest << min(in_a_row, _DOUBLINGS), self._backoff_max_ms)
+        elif most_ms > rest:
             rest = min(rest << min(times, _DOUBLINGS), most_ms)
         self.backoff_until[node_id] = now_ms + rest
+
+    def succeeded(self, node_id: int) -> None:
+        """The node answered well: its next failure counts as the first."""
+        self._in_a_row.pop(node_id, None)
 
     def failures(self, node_id: int) -> int:
         """How often it failed since everything was forgotten."""

@@ -75,7 +75,9 @@ class RaftState:
         self.durable = DurabilityTracker(log.end_offset)
         self.out = Outbox(self.durable)
         self.anomalies = Anomalies()
-        self.requests = RequestManager(self._bootstrap(), config.retry_backoff_ms)
+        self.requests = RequestManager(
+            self._bootstrap(), config.retry_backoff_ms, config.retry_backoff_max_ms
+        )
         self.election = election or ElectionState()
         self.role: Role = Unattached(NEVER)
         newest = self.log.newest_snapshot

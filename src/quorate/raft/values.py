@@ -140,6 +140,8 @@ class RaftConfig:
     election_backoff_max_ms: int = 1000
     request_timeout_ms: int = 2000
     retry_backoff_ms: int = 20
+    retry_backoff_max_ms: int = 0
+    """Up to which the backoff doubles while a node goes on failing (KIP-595); 0: it is constant."""
     fetch_max_wait_ms: int = 500
     fetch_max_bytes: int = 1_048_576
     answer_max_bytes: int = 1_048_576

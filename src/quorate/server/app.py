@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -32,6 +32,7 @@ from quorate.node.registration import Registrant
 from quorate.replica.replica import Replica
 from quorate.security.authorizer import DecisionLog
 from quorate.server.audit_log import AuditLog
+from quorate.server.authentication import ListenerSecurity
 from quorate.server.authorizer_log import AuthorizerLog
 from quorate.server.bootstrap import read_bootstrap
 from quorate.server.certificates import security_detail
@@ -67,6 +68,8 @@ _SWITCH_INTERVAL_S: Final = 0.0002
 
 Python's default is 5 ms, and one message may wait for it several times.
 """
+_LATE_S: Final = 0.05
+"""How often a node looks whether it may open the listeners that wait for the authorizer."""
 
 
 class NodeFaultError(QuorateError):
@@ -246,8 +249,12 @@ async def _serve(
         pages = None
         if metrics is not None and meters is not None:
             pages = await serve_pages(metrics, controller, driver, meters, security)
-        for name, sock in bound.sockets.items():
-            await driver.acceptor.listen(name, sock, logins.secured(name, security.of(name)))
+        ready = [
+            (name, sock, logins.secured(name, security.of(name)))
+            for name, sock in bound.sockets.items()
+        ]
+        late = [one for one in ready if one[0] in config.late_listeners]
+        await _listen(driver, [one for one in ready if one not in late])
         _log_start(config, identity, bound)
         # What exists now lives as long as the process: keep the collector from scanning it again.
         gc.collect()
@@ -255,7 +262,9 @@ async def _serve(
         own = ConfigResource(BROKER_RESOURCE, str(config.node_id))
         security.watch(loop, lambda: controller.image.configs.get(own, {}))
         driver.start()
+        opening = asyncio.ensure_future(_listen_late(driver, controller, late))
         fault = await ended
+        opening.cancel()
         security.close()
         await driver.close()
         logins.close()
@@ -270,6 +279,21 @@ async def _serve(
         LOG.info("The log is closed")
     finally:
         storage.close()
+
+
+_Listeners = Sequence[tuple[str, socket.socket, ListenerSecurity]]
+
+
+async def _listen(driver: Driver, listeners: _Listeners) -> None:
+    for listener in listeners:
+        await driver.acceptor.listen(*listener)
+
+
+async def _listen_late(driver: Driver, controller: ControllerNode, listeners: _Listeners) -> None:
+    """Open them when the authorizer knows its entries."""
+    while listeners and not controller.knows_entries:
+        await asyncio.sleep(_LATE_S)
+    await _listen(driver, listeners)
 
 
 def local_security(config: NodeConfig, storage: Storage, recovered: Recovered) -> LocalSecurity:

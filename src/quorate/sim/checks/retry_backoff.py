@@ -35,7 +35,8 @@ class RetryBackoffCheck:
         self._resets: dict[int, int] = {}
         """By node: how often it has dropped all requests, as at each role change."""
         self._failures: dict[int, dict[int, int]] = {}
-        """By node and peer: failures since then while it searched for a leader."""
+        """By node and peer: failures since then while it searched for a leader; where a longest backoff
+        is configured, all since the peer last answered well."""
 
     def process_started(self, model: ReplicaModel) -> None:
         self._asked[model.id] = {}
@@ -89,15 +90,23 @@ class RetryBackoffCheck:
             if failed and state.now < until:
                 backing_off = self._backing_off.setdefault(model.id, {})
                 backing_off[to] = state.now + self._backoff_ms(model, to, state)
+            elif not failed and state.config.retry_backoff_max_ms:
+                self._failures[model.id].pop(to, None)
             return
 
     def _backoff_ms(self, model: ReplicaModel, to: int, state: RaftState) -> int:
         """An observer without a leader doubles the backoff, up to the longest wait of a Fetch
         (decision 7)."""
-        backoff = state.config.retry_backoff_ms
+        backoff, most = state.config.retry_backoff_ms, state.config.retry_backoff_max_ms
+        if most:
+            return min(backoff << min(self._failed(model, to), _DOUBLINGS), most)
         if isinstance(state.role, Unattached) and not is_voter(model.voters, model.key):
-            times = self._failures[model.id].get(to, 0)
-            self._failures[model.id][to] = times + 1
-            doubled = backoff << min(times, _DOUBLINGS)
+            doubled = backoff << min(self._failed(model, to), _DOUBLINGS)
             backoff = max(backoff, min(doubled, state.config.fetch_max_wait_ms))
         return backoff
+
+    def _failed(self, model: ReplicaModel, to: int) -> int:
+        """How often it had failed before this failure."""
+        times = self._failures[model.id].get(to, 0)
+        self._failures[model.id][to] = times + 1
+        return times

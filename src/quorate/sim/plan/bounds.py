@@ -22,6 +22,7 @@ BOUNDS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         "timing.election_backoff_max_ms": (1, _HOUR_MS),
         "timing.request_timeout_ms": (1, _HOUR_MS),
         "timing.retry_backoff_ms": (1, _HOUR_MS),
+        "timing.retry_backoff_max_ms": (0, _HOUR_MS),
         "timing.fetch_max_wait_ms": (0, _HOUR_MS),
         "timing.fetch_max_bytes": (1, _MOST_INT32),
         "timing.snapshot_max_bytes": (1, _MOST_INT32),

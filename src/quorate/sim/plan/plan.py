@@ -88,6 +88,7 @@ class TimingPlan:
     election_backoff_max_ms: int = 1000
     request_timeout_ms: int = 2000
     retry_backoff_ms: int = 20
+    retry_backoff_max_ms: int = 0
     fetch_max_wait_ms: int = 500
     fetch_max_bytes: int = 1_048_576
     snapshot_max_bytes: int = 1_048_576

@@ -20,6 +20,7 @@ def with_timing(config: RaftConfig, plan: Plan) -> RaftConfig:
         election_backoff_max_ms=timing.election_backoff_max_ms,
         request_timeout_ms=timing.request_timeout_ms,
         retry_backoff_ms=timing.retry_backoff_ms,
+        retry_backoff_max_ms=timing.retry_backoff_max_ms,
         fetch_max_wait_ms=timing.fetch_max_wait_ms,
         fetch_max_bytes=timing.fetch_max_bytes,
         snapshot_max_bytes=timing.snapshot_max_bytes,
