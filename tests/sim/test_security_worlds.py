@@ -1,0 +1,183 @@
+"""Worlds of controllers with ACLs, credentials, tokens and producer ids: bugs of each of them are found."""
+
+from __future__ import annotations
+
+import pytest
+
+from mutants.edit import begin_with, drop, replace
+from mutants.mutant import Mutant, planted
+from quorate.controller import acls, delegation_tokens, producer_ids, scram_credentials
+from quorate.metadata import security as replayed
+from quorate.node import read_handlers
+from quorate.security import scram_keys
+from quorate.sim.plan.draw_controllers import CONTROLLERS
+from quorate.sim.run.run import checked, run_seed
+
+FOUND = (
+    # -- ACLs ----------------------------------------------------------------------------------
+    (
+        "acls",
+        0,
+        Mutant(
+            "acl-twice",
+            "an entry that is there already gets another id",
+            acls._is_known,
+            replace("any(_)", "False"),
+        ),
+    ),
+    (
+        "acls",
+        0,
+        Mutant(
+            "acl-not-removed",
+            "entries are reported as removed, and no record removes them",
+            acls._delete,
+            drop("removed.update(_)"),
+        ),
+    ),
+    (
+        "acls",
+        0,
+        Mutant(
+            "acl-match-of-literals",
+            "MATCH finds no prefix of the name",
+            acls._Filter._matches_pattern,
+            replace("self.name.startswith(pattern.name)", "self.name == pattern.name"),
+        ),
+    ),
+    (
+        "images equal records",
+        0,
+        Mutant(
+            "acl-stays-in-index",
+            "an authorizer still finds an entry that is removed",
+            replayed._without,
+            begin_with("return image"),
+        ),
+    ),
+    (
+        "reads are committed",
+        0,
+        Mutant(
+            "acl-read-of-head",
+            "DescribeAcls shows entries that are not committed",
+            read_handlers.describe_acls,
+            replace("host.image", "host.head.image"),
+        ),
+    ),
+    # -- credentials ---------------------------------------------------------------------------
+    (
+        "scram credentials",
+        0,
+        Mutant(
+            "credential-altered-twice",
+            "the last of two changes of a user counts",
+            scram_credentials._alter,
+            replace("changes.pop(item.name, None) is not None", "False"),
+        ),
+    ),
+    (
+        "scram credentials",
+        0,
+        Mutant(
+            "credential-of-plain-key",
+            "the client key is stored in place of its hash",
+            scram_keys.credential_record,
+            replace("hashlib.new(mechanism.hash, client_key).digest()", "client_key"),
+        ),
+    ),
+    (
+        "images equal records",
+        0,
+        Mutant(
+            "credential-stays",
+            "the record that removes a credential has no effect",
+            replayed.remove_scram,
+            begin_with("return scram"),
+        ),
+    ),
+    # -- tokens --------------------------------------------------------------------------------
+    (
+        "delegation tokens",
+        0,
+        Mutant(
+            "token-removed-early",
+            "a token is removed before it expires",
+            delegation_tokens._is_expired,
+            replace("token.expiration_timestamp < now_ms", "token.expiration_timestamp < 2**62"),
+        ),
+    ),
+    (
+        "liveness",
+        0,
+        Mutant(
+            "token-not-swept",
+            "an expired token is never removed",
+            delegation_tokens._sweep,
+            begin_with("return Result((), False)"),
+        ),
+    ),
+    (
+        "delegation tokens",
+        0,
+        Mutant(
+            "token-of-everybody",
+            "any principal renews and removes a token",
+            delegation_tokens._is_owner_or_renewer,
+            begin_with("return True"),
+        ),
+    ),
+    (
+        "delegation tokens",
+        0,
+        Mutant(
+            "token-lives-on",
+            "a renewed token is valid beyond its maximum time",
+            delegation_tokens._renew,
+            replace("min(token.max_timestamp, _later(now_ms, period_ms))", "now_ms + period_ms"),
+        ),
+    ),
+    (
+        "delegation tokens",
+        0,
+        Mutant(
+            "token-renewed-when-expired",
+            "a token that has expired is renewed",
+            delegation_tokens._renew,
+            replace("_is_expired(token, now_ms)", "False"),
+        ),
+    ),
+    # -- producer ids --------------------------------------------------------------------------
+    (
+        "producer ids",
+        0,
+        Mutant(
+            "ids-for-a-former-process",
+            "a broker's former process gets producer ids",
+            producer_ids._allocate,
+            drop("check_epoch(...)"),
+        ),
+    ),
+    (
+        "producer ids",
+        0,
+        Mutant(
+            "ids-overlap",
+            "the last id of a block is the first of the next one",
+            producer_ids._allocate,
+            replace("first + BLOCK_SIZE", "first + BLOCK_SIZE - 1"),
+        ),
+    ),
+)
+"""(check, seed, mutant): the seed is one that finds it."""
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(
+    ("check", "seed", "mutant"), FOUND, ids=[mutant.name for _, _, mutant in FOUND]
+)
+def test_a_world_finds_it(check: str, seed: int, mutant: Mutant) -> None:
+    with planted(mutant):
+        failure = run_seed(seed, checked(), CONTROLLERS).failure
+    assert failure is not None
+    assert failure.check == check
