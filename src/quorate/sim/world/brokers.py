@@ -294,7 +294,7 @@ class Brokers:
             cordoned = [Uuid(each) for each in broker.directories if rng.happens(0.4)]
             lifecycle.cordon(cordoned, self._now_ms())
             self._drive(broker, turn)
-        elif chance < 0.11:
+        elif chance < 0.15:
             self._allocate(broker, lifecycle.epoch)
         elif chance < 0.3:
             self._place(broker)

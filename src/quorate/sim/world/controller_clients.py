@@ -46,7 +46,7 @@ _FIRST_FOREIGN_ID: Final = 1000
 """Node ids of the controllers that clients register lie above the ids of the nodes."""
 QUOTA: Final = "producer_byte_rate"
 _UPGRADE: Final = 1
-_ABOUT_SECURITY: Final = 0.2
+_ABOUT_SECURITY: Final = 0.25
 """The part of the requests that are about ACLs, credentials and tokens."""
 _ABOUT_TOPICS: Final = 0.7
 """The part of the others that are about topics, where there are brokers."""
