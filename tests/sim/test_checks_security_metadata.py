@@ -1,4 +1,4 @@
-"""The checks of ACLs, credentials, tokens and producer ids: each rule broken once, on records made by hand."""
+"""The checks of ACLs, credentials, tokens and producer ids: each rule broken once, on made records."""
 
 from __future__ import annotations
 

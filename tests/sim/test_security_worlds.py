@@ -130,7 +130,7 @@ FOUND = (
     # -- producer ids --------------------------------------------------------------------------
     (
         "producer ids",
-        5,
+        6,
         Mutant(
             "ids-for-a-former-process",
             "a broker's former process gets producer ids",
@@ -140,7 +140,7 @@ FOUND = (
     ),
     (
         "producer ids",
-        0,
+        6,
         Mutant(
             "ids-overlap",
             "the last id of a block is the first of the next one",

@@ -99,9 +99,7 @@ def _codes(found: object) -> list[int]:
     return []
 
 
-def _check_written(
-    said: str, response: ControllerResponse, end: int, model: SecurityModel
-) -> None:
+def _check_written(said: str, response: ControllerResponse, end: int, model: SecurityModel) -> None:
     request, found = response.request, response.response
     if isinstance(found, CreateAclsResponse):
         assert isinstance(request, CreateAclsRequest)
@@ -187,9 +185,9 @@ def _matches(wanted: DeleteAclsRequest.DeleteAclsFilter | DescribeAclsRequest, a
     if asked is None:
         is_named = wanted.pattern_type_filter in (_ANY, _MATCH, pattern)
     elif wanted.pattern_type_filter == _MATCH:
-        is_named = (
-            pattern == _PREFIXED and asked.startswith(name)
-        ) or (pattern == _LITERAL and name in (asked, "*"))
+        is_named = (pattern == _PREFIXED and asked.startswith(name)) or (
+            pattern == _LITERAL and name in (asked, "*")
+        )
     else:
         is_named = name == asked and wanted.pattern_type_filter in (_ANY, pattern)
     return (

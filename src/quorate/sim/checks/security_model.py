@@ -26,7 +26,7 @@ from quorate.formats.records import (
     UserScramCredentialRecord,
 )
 from quorate.sim.world.observer import ViolationError
-from quorate.sim.world.security_requests import TOKEN_KEY
+from quorate.sim.world.security_requests import HMAC_KEY
 from quorate.wire.schema import Message
 
 K = TypeVar("K")
@@ -95,7 +95,7 @@ def require(holds: bool, check: str, message: str) -> None:
 
 def secret_of(token_id: str) -> bytes:
     """The HMAC of a token id with the key of the cluster (KIP-48, "Token details")."""
-    return hmac.digest(TOKEN_KEY.encode(), token_id.encode(), hashlib.sha512)
+    return hmac.digest(HMAC_KEY.encode(), token_id.encode(), hashlib.sha512)
 
 
 def derived(mechanism: int, salt: bytes, salted_password: bytes, iterations: int) -> Credential:
@@ -189,7 +189,7 @@ class SecurityModel:
             record.operation,
             record.permission_type,
         )
-        require(record.id not in self._acl_ids, ACLS, f"{where} uses the id {record.id} again")
+        require(record.id not in self._acl_ids, ACLS, f"{where} uses the id {record.id!r} again")
         known = acl in state.acls.values()
         require(not known, ACLS, f"{where} adds {acl}, which is there already")
         self._acl_ids.add(record.id)
@@ -212,7 +212,9 @@ class SecurityModel:
         require(state.version >= TOKEN_LEVEL, TOKENS, f"{said} at level {state.version}")
         require(token.expires_ms <= token.max_ms, TOKENS, f"{said}: it lives for too long")
         if known is None:
-            require(record.token_id not in self._token_ids, TOKENS, f"{said}: the id was used before")
+            require(
+                record.token_id not in self._token_ids, TOKENS, f"{said}: the id was used before"
+            )
         else:
             kept = known._replace(expires_ms=token.expires_ms)
             require(token == kept, TOKENS, f"{said} after {known}")

@@ -51,7 +51,7 @@ from quorate.sim.world.security_requests import (
     PRINCIPALS,
     TOKEN_CHECK_MS,
     TOKEN_EXPIRY_MS,
-    TOKEN_KEY,
+    HMAC_KEY,
     TOKEN_LIFETIME_MS,
 )
 from quorate.sim.world.state_machine import KeyValueMachine
@@ -72,7 +72,7 @@ _LENGTH: Final = 4
 _PROTOCOL: Final = "SASL_PLAINTEXT"
 """Of the listener. Without authentication nobody may ask for a token."""
 _AUTHORIZER: Final = AuthorizerConfig(frozenset((ANONYMOUS, *PRINCIPALS)))
-_TOKENS: Final = TokenConfig(TOKEN_KEY, TOKEN_LIFETIME_MS, TOKEN_EXPIRY_MS, TOKEN_CHECK_MS)
+_TOKENS: Final = TokenConfig(HMAC_KEY, TOKEN_LIFETIME_MS, TOKEN_EXPIRY_MS, TOKEN_CHECK_MS)
 _KEPT: Final = frozenset(
     kind.schema.key
     for kind in (
@@ -306,7 +306,5 @@ class SimulatedController:
             assert request.message is not None
             _, response = decode_response(frame[_LENGTH:], request.api_key, request.version)
             end = committed.get(token)
-            found.append(
-                ControllerResponse(token, request.message, response, end, call.principal)
-            )
+            found.append(ControllerResponse(token, request.message, response, end, call.principal))
         return found

@@ -19,9 +19,7 @@ class ControllerCall:
     `principal` is who asks, as `type:name`.
     """
 
-    def __init__(
-        self, request: Message, source: int = OUTSIDE, principal: str = ANONYMOUS
-    ) -> None:
+    def __init__(self, request: Message, source: int = OUTSIDE, principal: str = ANONYMOUS) -> None:
         self.request = request
         self.source = source
         self.principal = principal

@@ -1,9 +1,9 @@
 """Clients of a world of controllers: each sends one metadata write at a time until it has a response.
 
-A client sends AlterClientQuotas, UpdateFeatures, ControllerRegistration or UnregisterController, requests
-about ACLs, SCRAM credentials and delegation tokens, and about topics where there are brokers. It sends them to the node that it takes for the active
-controller. If the node is not active, or does not respond in time, the client sends the same request
-to another node.
+A client sends AlterClientQuotas, UpdateFeatures, ControllerRegistration or UnregisterController,
+requests about ACLs, SCRAM credentials and delegation tokens, and about topics where there are brokers.
+It sends them to the node that it takes for the active controller. If the node is not active, or does
+not respond in time, the client sends the same request to another node.
 The registrations of the nodes themselves use the same path.
 """
 

@@ -23,7 +23,7 @@ from quorate.wire.schema import Message
 
 PRINCIPALS: Final = ("User:admin1", "User:admin2")
 """Who the clients are, in turn. Super users of every controller."""
-TOKEN_KEY: Final = "simulated"
+HMAC_KEY: Final = "simulated"
 """`delegation.token.secret.key` of every controller."""
 TOKEN_LIFETIME_MS: Final = 15_000
 """`delegation.token.max.lifetime.ms`"""
