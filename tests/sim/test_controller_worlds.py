@@ -229,9 +229,9 @@ def keeps_what_was_added(partition: Partition, replicas: list[int]) -> Partition
         (partition_changes._Change, "_is_valid", leads_anywhere, "partition states", 0),
         (partition_changes._Change, "_elect", elects_nobody, "partition states", 0),
         (PartitionIndex, "advance", counts_nothing, "index equals image", 0),
-        (Liveness, "is_leaving", is_never_leaving, "partition states", 30),
+        (Liveness, "is_leaving", is_never_leaving, "partition states", 65),
         (Liveness, "committed", counts_the_first_part_alone, "brokers are caught up", 0),
-        (reassignments, "_reassigned", keeps_what_was_added, "liveness", 0),
+        (reassignments, "_reassigned", keeps_what_was_added, "liveness", 12),
     ],
 )
 def test_worlds_with_brokers_find_a_broken_controller(
