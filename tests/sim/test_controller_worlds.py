@@ -47,17 +47,24 @@ from quorate.sim.world.controller import ControllerResponse
 from quorate.sim.world.observable import SimulatedNode
 from quorate.sim.world.observer import Observer
 from quorate.wire.messages import (
+    AllocateProducerIdsRequest,
     AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
+    AlterUserScramCredentialsRequest,
     AssignReplicasToDirsRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     ControllerRegistrationRequest,
+    CreateAclsRequest,
+    CreateDelegationTokenRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
+    DeleteAclsRequest,
     DeleteTopicsRequest,
     ElectLeadersRequest,
+    ExpireDelegationTokenRequest,
+    RenewDelegationTokenRequest,
     UpdateFeaturesRequest,
 )
 from time_budget import TODAY, share
@@ -96,16 +103,23 @@ def test_a_world_of_controllers_passes_every_check() -> None:
     assert outcome.failure is None
     assert set(committed.writes) >= {
         AlterClientQuotasRequest,
+        AllocateProducerIdsRequest,
         AlterPartitionReassignmentsRequest,
         AlterPartitionRequest,
+        AlterUserScramCredentialsRequest,
         AssignReplicasToDirsRequest,
         BrokerHeartbeatRequest,
         BrokerRegistrationRequest,
         ControllerRegistrationRequest,
+        CreateAclsRequest,
+        CreateDelegationTokenRequest,
         CreatePartitionsRequest,
         CreateTopicsRequest,
+        DeleteAclsRequest,
         DeleteTopicsRequest,
         ElectLeadersRequest,
+        ExpireDelegationTokenRequest,
+        RenewDelegationTokenRequest,
         UpdateFeaturesRequest,
     }
     assert {1, 2, 3} < committed.controllers  # those of clients, too
@@ -320,7 +334,7 @@ RACKS = "_Racks"
         ([(new_partitions, "check_size", put(forgets_records))], "acknowledged topics", 5),
         ([(getattr(placement, RACKS), "place", on_one_broker)], "partition states", 3),
         ([(BrokerFacts, "directories", put(names_one_directory))], "defect", 4),
-        ([(brokers, "_registration_record", with_one_epoch)], "broker epochs grow", 1),
+        ([(brokers, "_registration_record", with_one_epoch)], "broker epochs grow", 4),
         (
             [
                 (features, "_check_direction", downwards),
@@ -330,7 +344,7 @@ RACKS = "_Racks"
             2,
         ),
         ([(quotas, "_alter_one", put(writes_no_quota))], "acknowledged metadata", 0),
-        ([(configs, "changed_configs", put(writes_no_config))], "acknowledged configs", 4),
+        ([(configs, "changed_configs", put(writes_no_config))], "acknowledged configs", 9),
         ([(registration, "_record", of_another)], "acknowledged registrations", 0),
     ],
     ids=[

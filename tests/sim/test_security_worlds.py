@@ -21,8 +21,8 @@ FOUND = (
         Mutant(
             "acl-twice",
             "an entry that is there already gets another id",
-            acls._is_known,
-            replace("any(_)", "False"),
+            acls.CREATE_ACLS.decide,
+            replace("_is_known(image, acl)", "False"),
         ),
     ),
     (
@@ -31,7 +31,7 @@ FOUND = (
         Mutant(
             "acl-not-removed",
             "entries are reported as removed, and no record removes them",
-            acls._delete,
+            acls.DELETE_ACLS.decide,
             drop("removed.update(_)"),
         ),
     ),
@@ -41,8 +41,8 @@ FOUND = (
         Mutant(
             "acl-stays-in-index",
             "an authorizer still finds an entry that is removed",
-            replayed._without,
-            begin_with("return image"),
+            replayed.remove_acl,
+            replace("_without(image, record.id, acl)", "image"),
         ),
     ),
     (
@@ -62,7 +62,7 @@ FOUND = (
         Mutant(
             "credential-altered-twice",
             "the last of two changes of a user counts",
-            scram_credentials._alter,
+            scram_credentials.ALTER_USER_SCRAM_CREDENTIALS.decide,
             replace("changes.pop(item.name, None) is not None", "False"),
         ),
     ),
@@ -93,8 +93,8 @@ FOUND = (
         Mutant(
             "token-removed-early",
             "a token is removed before it expires",
-            delegation_tokens._is_expired,
-            replace("token.expiration_timestamp < now_ms", "token.expiration_timestamp < 2**62"),
+            delegation_tokens.EXPIRE_DELEGATION_TOKENS.decide,
+            replace("_is_expired(token, _)", "True"),
         ),
     ),
     (
@@ -103,7 +103,7 @@ FOUND = (
         Mutant(
             "token-not-swept",
             "an expired token is never removed",
-            delegation_tokens._sweep,
+            delegation_tokens.EXPIRE_DELEGATION_TOKENS.decide,
             begin_with("return Result((), False)"),
         ),
     ),
@@ -112,9 +112,9 @@ FOUND = (
         2,
         Mutant(
             "token-of-everybody",
-            "any principal renews and removes a token",
-            delegation_tokens._is_owner_or_renewer,
-            begin_with("return True"),
+            "any principal renews a token",
+            delegation_tokens.RENEW_DELEGATION_TOKEN.decide,
+            replace("_is_owner_or_renewer(...)", "True"),
         ),
     ),
     (
@@ -123,7 +123,7 @@ FOUND = (
         Mutant(
             "token-lives-on",
             "a renewed token is valid beyond its maximum time",
-            delegation_tokens._renew,
+            delegation_tokens.RENEW_DELEGATION_TOKEN.decide,
             replace("min(token.max_timestamp, _later(now_ms, period_ms))", "now_ms + period_ms"),
         ),
     ),
@@ -134,7 +134,7 @@ FOUND = (
         Mutant(
             "ids-for-a-former-process",
             "a broker's former process gets producer ids",
-            producer_ids._allocate,
+            producer_ids.ALLOCATE_PRODUCER_IDS.decide,
             drop("check_epoch(...)"),
         ),
     ),
@@ -144,7 +144,7 @@ FOUND = (
         Mutant(
             "ids-overlap",
             "the last id of a block is the first of the next one",
-            producer_ids._allocate,
+            producer_ids.ALLOCATE_PRODUCER_IDS.decide,
             replace("first + BLOCK_SIZE", "first + BLOCK_SIZE - 1"),
         ),
     ),

@@ -26,7 +26,7 @@ from quorate.sim.checks.security_model import (
     Acl,
     SecurityModel,
     SecurityState,
-    Token,
+    TokenState,
     derived,
     require,
     secret_of,
@@ -277,7 +277,7 @@ def _token_created(
     if request.max_lifetime_ms > 0:
         lifetime_ms = min(lifetime_ms, request.max_lifetime_ms)
     issued_ms, max_ms = found.issue_timestamp_ms, found.issue_timestamp_ms + lifetime_ms
-    made = Token(
+    made = TokenState(
         principal if is_own else f"{request.owner_principal_type}:{request.owner_principal_name}",
         principal,
         tuple(f"{each.principal_type}:{each.principal_name}" for each in request.renewers),
@@ -287,9 +287,9 @@ def _token_created(
     )
     is_its = isinstance(record, DelegationTokenRecord) and record.token_id == found.token_id
     require(is_its and model.at(end).tokens[found.token_id] == made, TOKENS, f"{said}: no {made}")
-    told = found.max_timestamp_ms, found.expiry_timestamp_ms, bytes(found.hmac)
+    reported = found.max_timestamp_ms, found.expiry_timestamp_ms, bytes(found.hmac)
     right = made.max_ms, made.expires_ms, secret_of(found.token_id)
-    require(told == right, TOKENS, f"{said}, and the log has {made}")
+    require(reported == right, TOKENS, f"{said}, and the log has {made}")
 
 
 def _token_changed(
@@ -335,7 +335,7 @@ def _token_changed(
 
 
 def _expires(
-    said: str, token: tuple[str, Token], period_ms: int, expires_ms: int, own: list[object]
+    said: str, token: tuple[str, TokenState], period_ms: int, expires_ms: int, own: list[object]
 ) -> None:
     """The new expiry is `period_ms` from now or the maximum time, and the token was valid until now."""
     token_id, before = token
@@ -398,15 +398,15 @@ def check_read(where: str, response: ControllerResponse, shown: Iterable[Securit
         require(credentials in known, READS, said)
     elif isinstance(found, DescribeDelegationTokenResponse):
         tokens = {token.token_id: (_described(token), bytes(token.hmac)) for token in found.tokens}
-        told = (
+        reported = (
             {token_id: (token, secret_of(token_id)) for token_id, token in state.tokens.items()}
             for state in shown
         )
-        require(tokens in told, READS, said)
+        require(tokens in reported, READS, said)
 
 
-def _described(token: DescribeDelegationTokenResponse.DescribedDelegationToken) -> Token:
-    return Token(
+def _described(token: DescribeDelegationTokenResponse.DescribedDelegationToken) -> TokenState:
+    return TokenState(
         f"{token.principal_type}:{token.principal_name}",
         f"{token.token_requester_principal_type}:{token.token_requester_principal_name}",
         tuple(f"{each.principal_type}:{each.principal_name}" for each in token.renewers),

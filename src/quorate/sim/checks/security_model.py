@@ -52,7 +52,7 @@ Credential = tuple[bytes, bytes, bytes, int]
 """Salt, stored key, server key, iterations."""
 
 
-class Token(NamedTuple):
+class TokenState(NamedTuple):
     """Times are in ms since 1970."""
 
     owner: str
@@ -76,12 +76,12 @@ class SecurityState:
     acls: Mapping[Uuid, Acl] = field(default_factory=dict)
     credentials: Mapping[tuple[int, str], Credential] = field(default_factory=dict)
     """By mechanism and user."""
-    tokens: Mapping[str, Token] = field(default_factory=dict)
+    tokens: Mapping[str, TokenState] = field(default_factory=dict)
     next_producer_id: int = -1
     epochs: Mapping[int, int] = field(default_factory=dict)
     """By broker: its epoch."""
 
-    def token_of(self, secret: bytes) -> tuple[str, Token] | None:
+    def token_of(self, secret: bytes) -> tuple[str, TokenState] | None:
         """The token with this secret, and its id."""
         found = (item for item in self.tokens.items() if secret_of(item[0]) == secret)
         return next(found, None)
@@ -199,7 +199,7 @@ class SecurityModel:
         self, state: SecurityState, where: str, record: DelegationTokenRecord
     ) -> SecurityState:
         """A token keeps everything but its expiry, which is never after its maximum time (KIP-48)."""
-        token = Token(
+        token = TokenState(
             record.owner,
             record.requester,
             tuple(record.renewers),

@@ -48,10 +48,10 @@ from quorate.security.authorizer import AuthorizerConfig
 from quorate.security.principal import ANONYMOUS
 from quorate.sim.prng import Prng
 from quorate.sim.world.security_requests import (
+    HMAC_KEY,
     PRINCIPALS,
     TOKEN_CHECK_MS,
     TOKEN_EXPIRY_MS,
-    HMAC_KEY,
     TOKEN_LIFETIME_MS,
 )
 from quorate.sim.world.state_machine import KeyValueMachine

@@ -117,7 +117,7 @@ class SecurityRequests:
         return ExpireDelegationTokenRequest(hmac=secret, expiry_time_period_ms=period_ms)
 
     def _secret(self, rng: Prng) -> bytes:
-        """Of one of the newest tokens, which may be gone. Some are guessed."""
+        """Return the secret of one of the newest tokens, which may be gone. Some are guessed."""
         newest = self._secrets[-4:]
         return rng.bytes(64) if not newest or rng.happens(0.1) else rng.pick(newest)
 
@@ -162,7 +162,7 @@ def _delete_acls(rng: Prng) -> Message:
 
 # -- credentials --------------------------------------------------------------------------------
 def _alter_credentials(rng: Prng) -> Message:
-    """Of one or two users. One that is named twice is refused."""
+    """One or two users change. One that is named twice is refused."""
     deletions, upsertions = [], []
     for _ in range(rng.between(1, 2)):
         name, mechanism = rng.pick(_USERS), rng.between(1, 2)
