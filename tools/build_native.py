@@ -44,7 +44,7 @@ _HOT: Final = {
     "sim/coverage": "*",
     "sim/run": "liveness",
     "sim/world": "brokers client_loop client_op clients cluster controller controller_calls"
-    " controller_clients controller_process topic_requests"
+    " controller_clients controller_process security_requests topic_requests"
     " crash_points disk disk_operations dispatch durable_state fault_budget faults fingerprint kernel"
     " network observable observer operators process state_machine trace wire world",
     "storage": "api disk disk_storage log memory recovery scan segment snapshots",

@@ -163,6 +163,14 @@ def test_entries_are_described_by_resource(filled):
     assert described(filled, permission_type=DENY) == []
 
 
+def test_entries_are_described_in_the_order_of_their_ids(cluster):
+    """The order of a map of ids differs from process to process."""
+    create(cluster, *(acl(resource_name=f"t{number}") for number in range(20)))
+    found = at_once(describe_acls(cluster.image, DescribeAclsRequest(**filter_fields())))
+    in_order = [acl.resource_name for _, acl in sorted(cluster.image.acls.items())]
+    assert [each.resource_name for each in found.resources] == in_order
+
+
 @kafka_scenario("ClusterMetadataAuthorizerTest", "deleteAcls")
 @kafka_scenario("AclControlManagerTest", "createAclDeleteAcl", "deleteDedupe")
 def test_entries_are_removed_by_filters(filled):

@@ -47,17 +47,24 @@ from quorate.sim.world.controller import ControllerResponse
 from quorate.sim.world.observable import SimulatedNode
 from quorate.sim.world.observer import Observer
 from quorate.wire.messages import (
+    AllocateProducerIdsRequest,
     AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
+    AlterUserScramCredentialsRequest,
     AssignReplicasToDirsRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     ControllerRegistrationRequest,
+    CreateAclsRequest,
+    CreateDelegationTokenRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
+    DeleteAclsRequest,
     DeleteTopicsRequest,
     ElectLeadersRequest,
+    ExpireDelegationTokenRequest,
+    RenewDelegationTokenRequest,
     UpdateFeaturesRequest,
 )
 from time_budget import TODAY, share
@@ -96,16 +103,23 @@ def test_a_world_of_controllers_passes_every_check() -> None:
     assert outcome.failure is None
     assert set(committed.writes) >= {
         AlterClientQuotasRequest,
+        AllocateProducerIdsRequest,
         AlterPartitionReassignmentsRequest,
         AlterPartitionRequest,
+        AlterUserScramCredentialsRequest,
         AssignReplicasToDirsRequest,
         BrokerHeartbeatRequest,
         BrokerRegistrationRequest,
         ControllerRegistrationRequest,
+        CreateAclsRequest,
+        CreateDelegationTokenRequest,
         CreatePartitionsRequest,
         CreateTopicsRequest,
+        DeleteAclsRequest,
         DeleteTopicsRequest,
         ElectLeadersRequest,
+        ExpireDelegationTokenRequest,
+        RenewDelegationTokenRequest,
         UpdateFeaturesRequest,
     }
     assert {1, 2, 3} < committed.controllers  # those of clients, too
@@ -229,9 +243,9 @@ def keeps_what_was_added(partition: Partition, replicas: list[int]) -> Partition
         (partition_changes._Change, "_is_valid", leads_anywhere, "partition states", 0),
         (partition_changes._Change, "_elect", elects_nobody, "partition states", 0),
         (PartitionIndex, "advance", counts_nothing, "index equals image", 0),
-        (Liveness, "is_leaving", is_never_leaving, "partition states", 30),
+        (Liveness, "is_leaving", is_never_leaving, "partition states", 65),
         (Liveness, "committed", counts_the_first_part_alone, "brokers are caught up", 0),
-        (reassignments, "_reassigned", keeps_what_was_added, "liveness", 0),
+        (reassignments, "_reassigned", keeps_what_was_added, "liveness", 12),
     ],
 )
 def test_worlds_with_brokers_find_a_broken_controller(
@@ -320,7 +334,7 @@ RACKS = "_Racks"
         ([(new_partitions, "check_size", put(forgets_records))], "acknowledged topics", 5),
         ([(getattr(placement, RACKS), "place", on_one_broker)], "partition states", 3),
         ([(BrokerFacts, "directories", put(names_one_directory))], "defect", 4),
-        ([(brokers, "_registration_record", with_one_epoch)], "broker epochs grow", 1),
+        ([(brokers, "_registration_record", with_one_epoch)], "broker epochs grow", 4),
         (
             [
                 (features, "_check_direction", downwards),
@@ -330,7 +344,7 @@ RACKS = "_Racks"
             2,
         ),
         ([(quotas, "_alter_one", put(writes_no_quota))], "acknowledged metadata", 0),
-        ([(configs, "changed_configs", put(writes_no_config))], "acknowledged configs", 4),
+        ([(configs, "changed_configs", put(writes_no_config))], "acknowledged configs", 9),
         ([(registration, "_record", of_another)], "acknowledged registrations", 0),
     ],
     ids=[

@@ -26,7 +26,7 @@ from quorate.sim.world.observer import Observer
 from quorate.sim.world.transactions import TRANSACTION_USERS
 
 A_SNAPSHOT_FALLS_DUE = 47
-A_LEADER_STOPS = 79
+A_LEADER_STOPS = 16
 A_PART_IS_COMMITTED = 4
 """Seeds of worlds in which this happens while a transaction is open."""
 

@@ -14,7 +14,7 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid
 from quorate.controller.assignments import new_uuid
 from quorate.controller.brokers import metadata_version
-from quorate.controller.building import ROWS, Building, each_group
+from quorate.controller.building import ROWS, Building, each_group, in_order
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.result import (
@@ -291,7 +291,8 @@ DELETE_ACLS: Final = WriteOperation("DeleteAcls", _delete, _delete_failed)
 
 # -- describe ----------------------------------------------------------------------------------
 def describe_acls(image: Image, request: DescribeAclsRequest) -> Building[DescribeAclsResponse]:
-    """The entries that match, by resource pattern; a filter with a code of no meaning is refused."""
+    """The entries that match, by resource pattern, in the order of their ids; a filter with a code of no
+    meaning is refused."""
     wanted = _Filter(
         request.resource_type_filter,
         request.resource_name_filter,
@@ -306,7 +307,9 @@ def describe_acls(image: Image, request: DescribeAclsRequest) -> Building[Descri
     except ApiError as refused:
         return DescribeAclsResponse(error_code=refused.error, error_message=str(refused))
     by_pattern: dict[AclPattern, dict[Acl, None]] = {}
-    for number, (_, acl) in enumerate(wanted.candidates(image), 1):
+    # The order of the map differs from process to process.
+    ordered = yield from in_order(wanted.candidates(image), itemgetter(0))
+    for number, (_, acl) in enumerate(ordered, 1):
         if number % ROWS == 0:
             yield None
         if wanted.matches(acl):

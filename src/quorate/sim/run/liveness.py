@@ -17,6 +17,7 @@ from quorate.raft.roles import Leader
 from quorate.raft.values import Voter
 from quorate.sim.world.observer import ViolationError
 from quorate.sim.world.process import Process
+from quorate.sim.world.security_requests import overdue
 from quorate.sim.world.world import World
 
 _LOOK_US: Final = 100_000
@@ -145,7 +146,8 @@ class LivenessPhase:
             return f"a client of the controllers waits: {waiting[0]}"
         if leader.controller is None:
             return None
-        return world.brokers.missing(leader.controller.node.image)
+        image = leader.controller.node.image
+        return world.brokers.missing(image) or overdue(image, leader.now.wall_ms)
 
     def _outside(self, leader: Process) -> str | None:
         """A node that should have joined with auto-join and has not.

@@ -16,6 +16,7 @@ from quorate.sim.checks.controller_head import ControllerHeadCheck
 from quorate.sim.checks.log_on_medium import LogOnMediumCheck
 from quorate.sim.checks.metadata_transactions import MetadataTransactionCheck
 from quorate.sim.checks.rolled_back import RolledBackCheck
+from quorate.sim.checks.security_metadata import SecurityMetadataCheck
 from quorate.sim.plan.draw import draw
 from quorate.sim.plan.draw_controllers import CONTROLLERS, draw_controllers
 from quorate.sim.plan.plan import Plan
@@ -64,6 +65,7 @@ def checked() -> list[Observer]:
         ControllerHeadCheck(),
         MetadataTransactionCheck(),
         BrokerMetadataCheck(),
+        SecurityMetadataCheck(),
         RolledBackCheck(),
     ]
 

@@ -28,6 +28,7 @@ from quorate.sim.world.controller_calls import ControllerCall, ControllerCalls
 from quorate.sim.world.network import Network
 from quorate.sim.world.observable import CLUSTER_ID, OUTSIDE
 from quorate.wire.messages import (
+    AllocateProducerIdsRequest,
     AlterPartitionRequest,
     AssignReplicasToDirsRequest,
     BrokerHeartbeatResponse,
@@ -111,8 +112,8 @@ class LifecycleCall(ControllerCall):
         self._brokers.answered(self, response)
 
 
-class PartitionCall(ControllerCall):
-    """A request about partitions. Whatever comes of it shows in the image."""
+class OtherCall(ControllerCall):
+    """Another request. Whatever comes of it shows in the image."""
 
     def answered(self, response: Message | None) -> None:
         pass
@@ -293,6 +294,8 @@ class Brokers:
             cordoned = [Uuid(each) for each in broker.directories if rng.happens(0.4)]
             lifecycle.cordon(cordoned, self._now_ms())
             self._drive(broker, turn)
+        elif chance < 0.15:
+            self._allocate(broker, lifecycle.epoch)
         elif chance < 0.3:
             self._place(broker)
         else:
@@ -310,6 +313,13 @@ class Brokers:
             broker.failed.add(lost)
             lifecycle.directory_failed(Uuid(lost), self._now_ms())
 
+    def _allocate(self, broker: SimulatedBroker, epoch: int) -> None:
+        """Ask for producer ids, at times with an epoch that the broker does not have."""
+        if broker.rng.happens(0.1):
+            epoch -= 1
+        request = AllocateProducerIdsRequest(broker_id=broker.id, broker_epoch=epoch)
+        self._calls.send(OtherCall(request), broker.target)
+
     def _place(self, broker: SimulatedBroker) -> None:
         """Say where one replica lies that lies in no directory by the image."""
         found = next(broker.misplaced(), None)
@@ -325,7 +335,7 @@ class Brokers:
             broker_epoch=broker.lifecycle.epoch,
             directories=[directory(id=Uuid(broker.rng.pick(good)), topics=[placed])],
         )
-        self._calls.send(PartitionCall(request), broker.target)
+        self._calls.send(OtherCall(request), broker.target)
 
     def _elect(self, broker: SimulatedBroker) -> None:
         """An operator elects a leader where no replica is known to be in sync: records may be lost.
@@ -338,7 +348,7 @@ class Brokers:
             if partition.leader == NO_LEADER and not known:
                 lost = ElectLeadersRequest.TopicPartitions(topic=topic.name, partitions=[index])
                 request = ElectLeadersRequest(election_type=_UNCLEAN, topic_partitions=[lost])
-                self._calls.send(PartitionCall(request), broker.target)
+                self._calls.send(OtherCall(request), broker.target)
                 return
 
     def _change_isr(self, broker: SimulatedBroker) -> None:
@@ -371,4 +381,4 @@ class Brokers:
             broker_epoch=broker.lifecycle.epoch,
             topics=[data(topic_id=topic_id, partitions=[change])],
         )
-        self._calls.send(PartitionCall(request), broker.target)
+        self._calls.send(OtherCall(request), broker.target)

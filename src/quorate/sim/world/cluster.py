@@ -13,6 +13,7 @@ from quorate.sim.world.controller_process import ControllerProcess
 from quorate.sim.world.observable import SimulatedNode
 from quorate.sim.world.observer import Observer
 from quorate.sim.world.process import Process, ProcessEnvironment
+from quorate.sim.world.security_requests import SecurityRequests
 from quorate.sim.world.transactions import MetadataTransactions
 
 _MOVES_BY: Final = 100
@@ -26,6 +27,7 @@ class SimulatedCluster(ProcessEnvironment):
         super().__init__(plan, observers)
         self.static_voters = ()
         self.transactions = MetadataTransactions(plan.seed)
+        self.security = SecurityRequests()
         self.processes: dict[int, Process] = {}
         # The clients of controllers set kraft.version too.
         self._stays_static = plan.static and not plan.upgrades and not plan.controllers

@@ -11,10 +11,25 @@ from dataclasses import dataclass
 from typing import Final
 from zlib import crc32
 
+from immutables import Map
+
 from quorate.base.ids import Listeners, OffsetAndEpoch, Uuid
 from quorate.controller.activation import Bootstrap
 from quorate.controller.context import ControllerConfig
-from quorate.formats.records import FeatureLevelRecord, encode_record
+from quorate.controller.token_config import TokenConfig
+from quorate.formats.records import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    FeatureLevelRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+    decode_record,
+    encode_record,
+)
 from quorate.formats.versions import METADATA_VERSION
 from quorate.metadata.image import Image
 from quorate.metadata.replay import record_values
@@ -29,7 +44,16 @@ from quorate.raft.values import ControlState, RaftConfig
 from quorate.replica.replica import Effects, Input, MemoryLimits, Replica
 from quorate.replica.snapshot_policy import SnapshotPolicy
 from quorate.replica.state_machine import CommittedBatch, Now
+from quorate.security.authorizer import AuthorizerConfig
+from quorate.security.principal import ANONYMOUS
 from quorate.sim.prng import Prng
+from quorate.sim.world.security_requests import (
+    HMAC_KEY,
+    PRINCIPALS,
+    TOKEN_CHECK_MS,
+    TOKEN_EXPIRY_MS,
+    TOKEN_LIFETIME_MS,
+)
 from quorate.sim.world.state_machine import KeyValueMachine
 from quorate.storage.api import Recovered
 from quorate.wire.header import decode_request, decode_response, encode_request
@@ -45,6 +69,25 @@ _PART_RECORDS: Final = 1
 """A broker of a world has few partitions. Its fencing still takes several writes."""
 _LENGTH: Final = 4
 """Bytes of a frame's length."""
+_PROTOCOL: Final = "SASL_PLAINTEXT"
+"""Of the listener. Without authentication nobody may ask for a token."""
+_AUTHORIZER: Final = AuthorizerConfig(frozenset((ANONYMOUS, *PRINCIPALS)))
+_TOKENS: Final = TokenConfig(HMAC_KEY, TOKEN_LIFETIME_MS, TOKEN_EXPIRY_MS, TOKEN_CHECK_MS)
+_KEPT: Final = frozenset(
+    kind.schema.key
+    for kind in (
+        AccessControlEntryRecord,
+        DelegationTokenRecord,
+        FeatureLevelRecord,
+        ProducerIdsRecord,
+        RegisterBrokerRecord,
+        RemoveAccessControlEntryRecord,
+        RemoveDelegationTokenRecord,
+        RemoveUserScramCredentialRecord,
+        UserScramCredentialRecord,
+    )
+)
+"""The types of records that a check reads. The second byte of a record is its type."""
 
 
 class ControllerMachine(KeyValueMachine):
@@ -59,9 +102,14 @@ class ControllerMachine(KeyValueMachine):
         self.metadata = MetadataMachine()
         self.notes = self.metadata.notes
         self._hashed: Image | None = None
+        self.records: list[tuple[int, Message]] = []
+        """(offset, record) of those of _KEPT that were applied in this step of the node."""
 
     def apply(self, entry: CommittedBatch) -> int:
         taken = self.metadata.apply(entry)
+        for number, value in enumerate(entry.values):
+            if value[1] in _KEPT:
+                self.records.append((entry.base_offset + number, decode_record(value)[0]))
         end = entry.last_offset + 1
         self._leave_trail(end)
         self.newest = end, entry.timestamp_ms
@@ -168,6 +216,8 @@ class ControllerResponse:
     response: Message
     committed: int | None
     """The end offset (exclusive) that `NodeEffects.committed` names for it; None: it names none."""
+    principal: str = ANONYMOUS
+    """Who asks."""
 
 
 class SimulatedController:
@@ -186,6 +236,8 @@ class SimulatedController:
         node_id = replica.config.node_id
         level = FeatureLevelRecord(name=METADATA_VERSION, feature_level=metadata_version)
         self.listener = listeners[0].name
+        self.records = machine.records
+        """What the newest step has applied, of the records that a check reads."""
         self.node = ControllerNode(
             replica,
             machine.metadata,
@@ -200,15 +252,18 @@ class SimulatedController:
                 imbalance_check_interval_ms=_ELECTIONS_MS,
                 unclean_election_interval_ms=_ELECTIONS_MS,
                 part_records=_PART_RECORDS,
+                authorizer=_AUTHORIZER,
+                tokens=_TOKENS,
+                security_protocols=Map({self.listener: _PROTOCOL}),
             ),
         )
         self._calls: dict[int, Call] = {}
         """By token: without a response."""
         self._inbox: list[NodeInput] = []
 
-    def ask(self, token: int, request: Message) -> None:
+    def ask(self, token: int, request: Message, principal: str) -> None:
         """A client's request arrives. The next step takes it."""
-        self._inbox.append(self._call(token, request))
+        self._inbox.append(self._call(token, request, principal))
 
     def registered(self, response: ControllerRegistrationResponse | None) -> None:
         """The response to this node's own registration arrives; None: there is none."""
@@ -216,6 +271,7 @@ class SimulatedController:
 
     def step(self, happened: Sequence[Input], now: Now) -> NodeEffects:
         taken, self._inbox = self._inbox, []
+        self.records.clear()
         for item in happened:
             if isinstance(item, Received):
                 version = APIS[api_key_of(item.request)].max_version
@@ -225,13 +281,17 @@ class SimulatedController:
                 taken.append(item)
         return self.node.step(taken, now)
 
-    def _call(self, token: int, request: Message) -> Call:
+    def _call(self, token: int, request: Message, principal: str = ANONYMOUS) -> Call:
         """Through the codec, as the server's listener reads it."""
         key = type(request).schema.key
         assert key is not None
         frame = encode_request(request, APIS[key].max_version, 1, CLIENT_NAME)
         call = Call(
-            token, decode_request(frame[_LENGTH:]), self.listener, size=len(frame) - _LENGTH
+            token,
+            decode_request(frame[_LENGTH:]),
+            self.listener,
+            principal=principal,
+            size=len(frame) - _LENGTH,
         )
         self._calls[token] = call
         return call
@@ -241,8 +301,10 @@ class SimulatedController:
         committed = dict(effects.committed)
         found = []
         for token, frame in effects.answers:
-            request = self._calls.pop(token).request
+            call = self._calls.pop(token)
+            request = call.request
             assert request.message is not None
             _, response = decode_response(frame[_LENGTH:], request.api_key, request.version)
-            found.append(ControllerResponse(token, request.message, response, committed.get(token)))
+            end = committed.get(token)
+            found.append(ControllerResponse(token, request.message, response, end, call.principal))
         return found

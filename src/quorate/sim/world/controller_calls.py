@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+from quorate.security.principal import ANONYMOUS
 from quorate.sim.world.cluster import SimulatedCluster
 from quorate.sim.world.controller import ControllerResponse
 from quorate.sim.world.network import Network
@@ -13,11 +14,15 @@ from quorate.wire.schema import Message
 
 
 class ControllerCall:
-    """One request on its way to one node. `source` is the id of the node that sends it, or OUTSIDE."""
+    """One request on its way to one node. `source` is the id of the node that sends it, or OUTSIDE.
 
-    def __init__(self, request: Message, source: int = OUTSIDE) -> None:
+    `principal` is who asks, as `type:name`.
+    """
+
+    def __init__(self, request: Message, source: int = OUTSIDE, principal: str = ANONYMOUS) -> None:
         self.request = request
         self.source = source
+        self.principal = principal
         self.over = False
         """It has a response, or its sender waits no more."""
 
@@ -57,7 +62,7 @@ class ControllerCalls:
             return
         self._token -= 1
         self._open[self._token] = call
-        process.controller.ask(self._token, call.request)
+        process.controller.ask(self._token, call.request, call.principal)
         process.post()
 
     def _answer(self, call: ControllerCall, response: Message | None) -> None:

@@ -1,9 +1,9 @@
 """Clients of a world of controllers: each sends one metadata write at a time until it has a response.
 
-A client sends AlterClientQuotas, UpdateFeatures, ControllerRegistration or UnregisterController, and
-requests about topics where there are brokers. It sends them to the node that it takes for the active
-controller. If the node is not active, or does not respond in time, the client sends the same request
-to another node.
+A client sends AlterClientQuotas, UpdateFeatures, ControllerRegistration or UnregisterController,
+requests about ACLs, SCRAM credentials and delegation tokens, and about topics where there are brokers.
+It sends them to the node that it takes for the active controller. If the node is not active, or does
+not respond in time, the client sends the same request to another node.
 The registrations of the nodes themselves use the same path.
 """
 
@@ -22,13 +22,17 @@ from quorate.sim.world.controller_calls import ControllerCall, ControllerCalls
 from quorate.sim.world.network import Network
 from quorate.sim.world.observable import LISTENER
 from quorate.sim.world.process import Process
+from quorate.sim.world.security_requests import PRINCIPALS
 from quorate.sim.world.topic_requests import topic_request
 from quorate.wire.messages import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
+    AlterUserScramCredentialsResponse,
     ControllerRegistrationResponse,
+    CreateAclsResponse,
     CreatePartitionsResponse,
     CreateTopicsResponse,
+    DeleteAclsResponse,
     DeleteTopicsResponse,
     IncrementalAlterConfigsResponse,
     UnregisterControllerRequest,
@@ -42,8 +46,10 @@ _FIRST_FOREIGN_ID: Final = 1000
 """Node ids of the controllers that clients register lie above the ids of the nodes."""
 QUOTA: Final = "producer_byte_rate"
 _UPGRADE: Final = 1
+_ABOUT_SECURITY: Final = 0.25
+"""The part of the requests that are about ACLs, credentials and tokens."""
 _ABOUT_TOPICS: Final = 0.7
-"""The part of the requests that are about topics, where there are brokers."""
+"""The part of the others that are about topics, where there are brokers."""
 
 
 class MetadataClient(LoopClient):
@@ -60,7 +66,7 @@ class ClientCall(ControllerCall):
     def __init__(
         self, clients: ControllerClients, client: MetadataClient, request: Message
     ) -> None:
-        super().__init__(request)
+        super().__init__(request, principal=PRINCIPALS[client.id % len(PRINCIPALS)])
         self.client = client
         self.attempt = client.attempt
         self._clients = clients
@@ -115,6 +121,8 @@ class ControllerClients(ClientLoop[MetadataClient]):
 
     def _drawn(self, client: MetadataClient) -> Message:
         rng = client.rng
+        if rng.happens(_ABOUT_SECURITY):
+            return self._world.security.draw(rng)
         if self._brokers and rng.happens(_ABOUT_TOPICS):
             self._topics += 1
             return topic_request(rng, self._topics, self._brokers)
@@ -163,6 +171,8 @@ class ControllerClients(ClientLoop[MetadataClient]):
     def answered(self, asked: ClientCall, response: Message | None) -> None:
         """A node answers, or refuses the connection (None)."""
         client = asked.client
+        if response is not None:
+            self._world.security.answered(response)
         if client.request is not asked.request or client.attempt != asked.attempt:
             return
         if response is None or error_of(response) == ErrorCode.NOT_CONTROLLER:
@@ -203,7 +213,11 @@ def error_of(response: Message) -> ErrorCode:
         return ErrorCode.of(response.topics[0].error_code)
     if isinstance(response, DeleteTopicsResponse | IncrementalAlterConfigsResponse):
         return ErrorCode.of(response.responses[0].error_code)
-    if isinstance(response, CreatePartitionsResponse):
+    if isinstance(response, DeleteAclsResponse):
+        return ErrorCode.of(response.filter_results[0].error_code)
+    if isinstance(
+        response, CreatePartitionsResponse | CreateAclsResponse | AlterUserScramCredentialsResponse
+    ):
         return ErrorCode.of(response.results[0].error_code)
     code: int = response.error_code  # type: ignore[attr-defined]
     return ErrorCode.of(code)

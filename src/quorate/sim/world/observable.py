@@ -18,6 +18,7 @@ from quorate.sim.world.controller import SimulatedController
 from quorate.sim.world.disk_operations import WatchedStorage
 from quorate.sim.world.durable_state import Durable
 from quorate.sim.world.kernel import Kernel
+from quorate.sim.world.security_requests import SecurityRequests
 from quorate.sim.world.state_machine import KeyValueMachine
 from quorate.sim.world.transactions import MetadataTransactions
 
@@ -95,6 +96,7 @@ class ObservableWorld(Kernel):
     addresses: dict[Address, int]
     """Node ids by the address at which each node listens."""
     transactions: MetadataTransactions
+    security: SecurityRequests
 
     @property
     def nodes(self) -> Mapping[int, SimulatedNode]:
