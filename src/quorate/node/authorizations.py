@@ -38,7 +38,7 @@ class Authorizations(WritesByRequester):
 
     def admit(self, write: QueuedWrite) -> bool:
         """Whether a write that has just come passes at once; else it waits here."""
-        if principal_of(write) not in self._by_principal:
+        if not self._turns.has(principal_of(write)):
             is_long = write.call is not None and write.call.size > LONG_REQUEST_BYTES
             if write.operation.authorize is None or (not is_long and self._is_done(write)):
                 return True
@@ -49,11 +49,11 @@ class Authorizations(WritesByRequester):
         """Run steps up to the first pause, and take the writes that pass."""
         passed: list[QueuedWrite] = []
         while self and len(passed) < AUTHORIZED_AT_ONCE:
-            principal = next(iter(self._by_principal))
-            if not self._is_done(self._by_principal[principal][0]):
-                self._by_principal[principal] = self._by_principal.pop(principal)
+            principal = self._turns.next_name()
+            if not self._is_done(self._turns.oldest(principal)):
+                self._turns.pass_on(principal)
                 break
-            passed.append(self.take_of(principal))
+            passed.append(self._turns.take(principal))
         return passed
 
     def _is_done(self, write: QueuedWrite) -> bool:

@@ -35,13 +35,13 @@ from quorate.controller.liveness import Liveness
 from quorate.controller.result import (
     ApiError,
     KRaftVersionChange,
-    OnException,
     Part,
     Result,
     Turn,
     WriteOperation,
 )
 from quorate.node.authorizations import Authorizations
+from quorate.node.decision_faults import after_fault
 from quorate.node.queued_write import (
     NO_CONTROLLER,
     SHUTTING_DOWN,
@@ -49,14 +49,13 @@ from quorate.node.queued_write import (
     WriteInWork,
     wrong_controller,
 )
-from quorate.node.record_writer import RecordWriter, UnwritableRecordError
+from quorate.node.record_writer import RecordWriter
 from quorate.node.requests import Call
 from quorate.node.waiting_writes import WaitingWrites, added_ms
 from quorate.node.write_results import NOTHING_COMMITTED, WriteResults
 from quorate.raft import inputs
 from quorate.raft.ready import Refused
 from quorate.replica.proposals import Committed, Submit
-from quorate.wire.errors import EncodeError
 from quorate.wire.schema import Message
 
 QUEUED_DECISIONS: Final = 16
@@ -441,24 +440,8 @@ class WriteQueue:
 
     # -- failures -------------------------------------------------------------------------------
     def _fault(self, write: QueuedWrite, error: Exception) -> None:
-        """An unexpected exception of a decision (`EventHandlerExceptionInfo.fromInternal`).
-
-        A record that no node can apply ends the node, as Kafka's fatal fault does. But a client must not
-        end a node or a leadership: while the head is unchanged, its request is refused.
-        """
-        on_exception = write.operation.on_exception
-        is_of_client = write.call is not None
-        may_refuse = is_of_client and isinstance(error, EncodeError)
-        if isinstance(error, UnwritableRecordError):
-            may_refuse = is_of_client and error.is_head_unchanged
-            if not may_refuse:
-                raise error
-        if on_exception is OnException.END_NODE:
-            raise error
-        is_to_resign = on_exception is OnException.RESIGN
-        then = "resigning" if is_to_resign else "it is tried again later"
-        if may_refuse and not write.token:
-            is_to_resign, then = False, "the request is refused"
+        """An unexpected exception of a decision."""
+        is_to_resign, then = after_fault(write, error)
         self.out.fault(write, error, then)
         self.out.failed(write, ErrorCode.UNKNOWN_SERVER_ERROR, None)
         if is_to_resign:
