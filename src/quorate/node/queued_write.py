@@ -35,7 +35,7 @@ class QueuedWrite:
     call: Call | None
     deadline_ms: int | None
     added_ms: int
-    asked: Any
+    asked: Any = None
     """What the decision takes: the request, or what its authorization leaves of it."""
     authorization: Generator[Any, None, Any] | None = None
     """Its further steps, once it has begun."""

@@ -184,7 +184,7 @@ class WriteQueue:
         if timeout_ms is None:
             timeout_ms = operation.timeout_ms(request)
         deadline_ms = None if timeout_ms is None else now_ms + timeout_ms
-        write = QueuedWrite(operation, request, call, deadline_ms, now_ms, request)
+        write = QueuedWrite(operation, request, call, deadline_ms, now_ms, asked=request)
         write.response = operation.empty(request)
         if write.response is not None:
             self.out.answered(write, ErrorCode.NONE, NOTHING_COMMITTED)
