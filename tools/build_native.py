@@ -28,10 +28,10 @@ SOURCE: Final = ROOT / "src"
 PACKAGE: Final = SOURCE / "quorate"
 MANIFEST: Final = PACKAGE / "_native.json"
 _HOT: Final = {
-    "base": "check",
+    "base": "check turns",
     "embed": "node outstanding",
     "formats": "batch batch_records batch_view files snapshot varint",
-    "node": "answers api_row apis controller_node describe envelope node_io raft_rpc_inbound"
+    "node": "answers api_row apis authorizations controller_node describe envelope node_io raft_rpc_inbound"
     " raft_rpc_outbound queued_write record_parts record_writer request_limits requests waiting_writes"
     " write_queue write_results",
     "raft": "*",

@@ -16,6 +16,7 @@ from immutables import Map
 
 from quorate.base.ids import Uuid
 from quorate.controller.brokers import BROKER_REGISTRATION
+from quorate.controller.building import at_once
 from quorate.controller.context import Context, ControllerConfig
 from quorate.controller.head import Head
 from quorate.controller.heartbeats import BROKER_HEARTBEAT, FENCE_STALE_BROKER
@@ -104,7 +105,7 @@ class Cluster:
         context = self.context(version, forwarded=forwarded)
         self.records, self.sizes = [], []
         self.known = copy.deepcopy(vars(self.liveness))
-        result = operation.decide(self.head, request, context)
+        result = whole(operation, self.head, request, context)
         if not isinstance(result, Result):
             result = yield_all(result, self._part)
         self._check_liveness()
@@ -242,6 +243,13 @@ class Cluster:
             ]
         )
         assert ConfigResource(kind, resource) in self.image.configs
+
+
+def whole(operation, head, request, context):
+    """The authorization of the request, and the decision on what it leaves."""
+    if operation.authorize is not None:
+        request = at_once(operation.authorize(request, context))
+    return request if isinstance(request, Result) else operation.decide(head, request, context)
 
 
 def yield_all(steps, write):

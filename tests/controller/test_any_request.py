@@ -25,7 +25,7 @@ from controller.any_api import (
     may_change_though_refused,
     request_of,
 )
-from controller.cluster import Cluster, directory, yield_all
+from controller.cluster import Cluster, directory, whole, yield_all
 from controller.draw_requests import SECRET, Draw
 from controller.test_partition_index import assert_follows
 from quorate.controller.delegation_tokens import EXPIRE_DELEGATION_TOKENS
@@ -136,7 +136,7 @@ class Run:
                 raise _WroteError
 
         try:
-            result = operation.decide(self.cluster.head, request, context)
+            result = whole(operation, self.cluster.head, request, context)
             if not isinstance(result, Result):
                 result = yield_all(result, write)
         except _WroteError:

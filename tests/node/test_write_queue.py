@@ -29,7 +29,7 @@ from quorate.metadata.image import Broker
 from quorate.node.apis import ROWS
 from quorate.node.queued_write import NO_CONTROLLER, SHUTTING_DOWN
 from quorate.node.record_writer import STEP_RECORDS
-from quorate.node.requests import Call
+from quorate.node.requests import LONG_REQUEST_BYTES, Call
 from quorate.node.write_queue import QUEUED_DECISIONS, QUEUED_RECORDS, WriteQueue
 from quorate.raft.inputs import Resign, UpgradeKRaftVersion
 from quorate.raft.ready import Refused
@@ -57,10 +57,16 @@ class Queue:
         self.end = 10
         assert self.queue.leadership_changed(5)
 
-    def add(
-        self, decide, timeout_ms=None, now_ms=0, on_exception=OnException.RESIGN, who=ANONYMOUS
+    def add(  # a field of an operation or of a call each
+        self,
+        decide,
+        timeout_ms=None,
+        now_ms=0,
+        on_exception=OnException.RESIGN,
+        who=ANONYMOUS,
+        authorize=None,
     ):
-        """The token of the call. `decide` takes the head."""
+        """The token of the call. `decide` takes the head; `authorize` takes nothing, and is long."""
         self.calls += 1
         operation: WriteOperation[Any, Any] = WriteOperation(
             "Test",
@@ -68,9 +74,12 @@ class Queue:
             lambda request, error, message: message,
             timeout_ms=lambda request: timeout_ms,
             on_exception=on_exception,
+            authorize=None if authorize is None else lambda request, context: authorize(),
         )
         request = WireRequest(0, 0, self.calls, None, None)
-        self.queue.add(operation, "request", Call(self.calls, request, "L", principal=who), now_ms)
+        size = 0 if authorize is None else LONG_REQUEST_BYTES + 1
+        call = Call(self.calls, request, "L", principal=who, size=size)
+        self.queue.add(operation, "request", call, now_ms)
         return self.calls
 
     @property

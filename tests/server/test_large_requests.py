@@ -2,6 +2,7 @@
 
 import asyncio
 
+from quorate.security.principal import ANONYMOUS
 from quorate.server.large_requests import LARGE_BYTES, LargeRequests
 from quorate.wire.header import encode_request
 from quorate.wire.messages import AlterClientQuotasRequest
@@ -15,16 +16,19 @@ def large(size=16 * LARGE_BYTES):
 
 
 class LargeServer(Server):
-    """It decodes what is large; `order` has the sizes of the requests as they are handed on."""
+    """It decodes what is large; `order` has the sizes of the requests as they are handed on. They come
+    from `principal`."""
 
     def __init__(self):
         super().__init__()
         self.order: list[int] = []
+        self.principal = ANONYMOUS
         loop = asyncio.get_event_loop()
         self.large = LargeRequests(loop.call_soon, lambda one, request: self.order.append(one.size))
 
     def on_frame(self, slot, frame):
         super().on_frame(slot, frame)
+        slot.connection.authentication.principal = self.principal
         if len(frame) > LARGE_BYTES:
             self.large.add(slot, frame)
         else:
@@ -79,5 +83,24 @@ def test_what_is_left_of_a_lost_connection_is_not_decoded():
             other.write(frame(large(LARGE_BYTES + 100)))
             assert await server.ordered(1) == [len(large(LARGE_BYTES + 100))]
             other.close()
+
+    asyncio.run(run())
+
+
+def test_requesters_take_turns():
+    """One that sends large requests on many connections holds up another for few of its steps."""
+    small = large(LARGE_BYTES + 100)
+
+    async def run():
+        async with LargeServer() as server:
+            clients = []
+            for principal in ("User:eve", "User:eve", "User:admin"):
+                server.principal = principal
+                clients.append((await server.connect())[1])
+                clients[-1].write(frame(small if principal == "User:admin" else large()))
+                await server.wait_for(len(clients))
+            assert await server.ordered(3) == [len(small), len(large()), len(large())]
+            for client in clients:
+                client.close()
 
     asyncio.run(run())

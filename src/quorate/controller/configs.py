@@ -28,6 +28,7 @@ from quorate.controller.result import (
     MAX_RECORDS,
     PAUSE_EVERY,
     ApiError,
+    Permitted,
     Result,
     Steps,
     WriteOperation,
@@ -84,56 +85,93 @@ class IncrementalAlterConfigs:
     """One for each of its resources that stands for loggers."""
 
 
-def _incremental(
-    head: HeadView, request: IncrementalAlterConfigs, context: Context
-) -> Steps[IncrementalAlterConfigsResponse]:
+_Permitted = Permitted[Any, tuple[ConfigResource, Any]]
+
+
+def _authorize_incremental(
+    request: IncrementalAlterConfigs, context: Context
+) -> Building[Result[IncrementalAlterConfigsResponse] | _Permitted]:
     changes, refused = yield from _incremental_changes(request)
+    cls = IncrementalAlterConfigsResponse
+    row = partial(_fields, cls.AlterConfigsResourceResponse)
+    permitted = yield from _authorize(request.message, changes, refused, row, context)
+    permitted.rows.extend((yield from each(request.loggers, row)))
+    return permitted if permitted.left else Result((), cls(responses=permitted.rows))
+
+
+def _authorize_replacements(
+    request: AlterConfigsRequest, context: Context
+) -> Building[Result[AlterConfigsResponse] | _Permitted]:
+    configs, refused = yield from _replacements(request)
+    cls = AlterConfigsResponse
+    row = partial(_fields, cls.AlterConfigsResourceResponse)
+    permitted = yield from _authorize(request, configs, refused, row, context)
+    return permitted if permitted.left else Result((), cls(responses=permitted.rows))
+
+
+def _authorize(
+    request: Any,
+    changes: Mapping[ConfigResource, Any],
+    refused: Sequence[Outcome],
+    row: Callable[[Outcome], Any],
+    context: Context,
+) -> Building[_Permitted]:
+    """The resources that the requester may change, in the order of the changes. Raises ApiError where it
+    asks for too many of one."""
+    rows = yield from each(refused, row)
+    left: list[tuple[int, tuple[ConfigResource, Any]]] = []
+    for number, (resource, change) in enumerate(changes.items(), 1):
+        if number % PAUSE_EVERY == 0:
+            yield None
+        guarded, name, denied = permission_for(resource)
+        if context.may(AclOperation.ALTER_CONFIGS, guarded, name):
+            check_count(change)
+            left.append((len(rows), (resource, change)))
+            rows.append(None)
+        else:
+            rows.append(row(Outcome(resource, denied, denied.message)))
+    return Permitted(request, rows, left)
+
+
+def _incremental(
+    head: HeadView, permitted: _Permitted, context: Context
+) -> Steps[IncrementalAlterConfigsResponse]:
     records, results = yield from _decide(
         head.image,
-        context,
-        changes,
+        permitted,
         lambda resource, change: changed_configs(head.image, resource, change, context),
     )
     cls = IncrementalAlterConfigsResponse
-    outcomes = [*refused, *results, *request.loggers]
-    row = partial(_fields, cls.AlterConfigsResourceResponse)
-    responses = yield from each(outcomes, row)
-    return Result(() if request.message.validate_only else records, cls(responses=responses))
+    rows = yield from each(results, partial(_fields, cls.AlterConfigsResourceResponse))
+    response = cls(responses=permitted.filled(rows))
+    return Result(() if permitted.request.validate_only else records, response)
 
 
 def _replace(
-    head: HeadView, request: AlterConfigsRequest, context: Context
+    head: HeadView, permitted: _Permitted, context: Context
 ) -> Steps[AlterConfigsResponse]:
-    configs, refused = yield from _replacements(request)
     records, results = yield from _decide(
         head.image,
-        context,
-        configs,
+        permitted,
         lambda resource, wanted: replaced_configs(head.image, resource, wanted, context),
     )
     cls = AlterConfigsResponse
-    row = partial(_fields, cls.AlterConfigsResourceResponse)
-    responses = yield from each([*refused, *results], row)
-    return Result(() if request.validate_only else records, cls(responses=responses))
+    rows = yield from each(results, partial(_fields, cls.AlterConfigsResourceResponse))
+    response = cls(responses=permitted.filled(rows))
+    return Result(() if permitted.request.validate_only else records, response)
 
 
 def _decide(
     image: Image,
-    context: Context,
-    changes: Mapping[ConfigResource, Any],
+    permitted: _Permitted,
     decide: Callable[[ConfigResource, Any], list[ConfigRecord]],
 ) -> Generator[None, None, tuple[list[Message], list[Outcome]]]:
     """The records of the resources that are not refused, to be written atomically."""
     records: list[ConfigRecord] = []
     results = []
-    for number, (resource, change) in enumerate(changes.items(), 1):
+    for number, (_, (resource, change)) in enumerate(permitted.left, 1):
         if number % PAUSE_EVERY == 0:
             yield None
-        check_count(change)
-        guarded, name, denied = permission_for(resource)
-        if not context.may(AclOperation.ALTER_CONFIGS, guarded, name):
-            results.append(Outcome(resource, denied, denied.message))
-            continue
         try:
             records += decide(resource, change)
         except ApiError as refusal:
@@ -297,6 +335,12 @@ def _replace_empty(request: AlterConfigsRequest) -> AlterConfigsResponse | None:
 
 
 INCREMENTAL_ALTER_CONFIGS: Final = WriteOperation(
-    "IncrementalAlterConfigs", _incremental, _incremental_failed, _incremental_empty
+    "IncrementalAlterConfigs",
+    _incremental,
+    _incremental_failed,
+    _incremental_empty,
+    authorize=_authorize_incremental,
 )
-ALTER_CONFIGS: Final = WriteOperation("AlterConfigs", _replace, _replace_failed, _replace_empty)
+ALTER_CONFIGS: Final = WriteOperation(
+    "AlterConfigs", _replace, _replace_failed, _replace_empty, authorize=_authorize_replacements
+)

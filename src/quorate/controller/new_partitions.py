@@ -5,9 +5,8 @@ Source: `ReplicationControlManager.createPartitions`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Generator
-from typing import Final
+from typing import Any, Final
 
 from quorate.base.errors import ErrorCode
 from quorate.controller.assignments import (
@@ -20,13 +19,14 @@ from quorate.controller.assignments import (
     partition_records,
     placed,
 )
-from quorate.controller.building import Building, each
+from quorate.controller.building import ROWS, Building, each, parts
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.result import (
     MAX_RECORDS,
     PAUSE_EVERY,
     ApiError,
+    Permitted,
     Result,
     Steps,
     WriteOperation,
@@ -41,41 +41,65 @@ from quorate.wire.messages import (
 )
 from quorate.wire.schema import Message
 
+_Wanted = CreatePartitionsRequest.CreatePartitionsTopic
+
+
+def _authorize(
+    request: CreatePartitionsRequest, context: Context
+) -> Building[Result[CreatePartitionsResponse] | Permitted[CreatePartitionsRequest, _Wanted]]:
+    """The topics that are named once and that the requester may alter; a row for each other name."""
+    named: dict[str, _Wanted | None] = {}
+    for part in parts(request.topics, ROWS):
+        if named:
+            yield None
+        for topic in part:
+            named[topic.name] = None if topic.name in named else topic
+    rows: list[Any] = []
+    left: list[tuple[int, _Wanted]] = []
+    for number, (name, wanted) in enumerate(named.items(), 1):
+        if number % PAUSE_EVERY == 0:
+            yield None
+        if wanted is None:
+            refused = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            rows.append(_partitions_result(name, refused))
+        elif not context.may(AclOperation.ALTER, AclResource.TOPIC, name):
+            refused = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "")
+            rows.append(_partitions_result(name, refused))
+        else:
+            left.append((len(rows), wanted))
+            rows.append(None)
+    if not left:
+        return Result((), _response(rows, context))
+    return Permitted(request, rows, left)
+
 
 def _create_partitions(
-    head: HeadView, request: CreatePartitionsRequest, context: Context
+    head: HeadView, permitted: Permitted[CreatePartitionsRequest, _Wanted], context: Context
 ) -> Steps[CreatePartitionsResponse]:
     image, brokers = head.image, BrokerFacts(head.image, context)
-    named = Counter(topic.name for topic in request.topics)
     records: list[Message] = []
     results = []
-    for number, topic in enumerate(request.topics, 1):
+    for number, (_, topic) in enumerate(permitted.left, 1):
         if number % PAUSE_EVERY == 0:
             yield None
         refused: ApiError | None = None
-        if named[topic.name] > 1:
-            refused = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-        elif not context.may(AclOperation.ALTER, AclResource.TOPIC, topic.name):
-            refused = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "")
-        else:
-            try:
-                records.extend((yield from _more_partitions(image, topic, brokers, context)))
-            except ApiError as error:
-                refused = error
+        try:
+            records.extend((yield from _more_partitions(image, topic, brokers, context)))
+        except ApiError as error:
+            refused = error
         check_size(records)
         results.append(_partitions_result(topic.name, refused))
-    unique = {result.name: result for result in results}
-    return Result(
-        () if request.validate_only else records,
-        CreatePartitionsResponse(
-            results=list(unique.values()), throttle_time_ms=context.throttle_ms
-        ),
-    )
+    response = _response(permitted.filled(results), context)
+    return Result(() if permitted.request.validate_only else records, response)
+
+
+def _response(rows: list[Any], context: Context) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(results=rows, throttle_time_ms=context.throttle_ms)
 
 
 def _more_partitions(
     image: Image,
-    wanted: CreatePartitionsRequest.CreatePartitionsTopic,
+    wanted: _Wanted,
     brokers: BrokerFacts,
     context: Context,
 ) -> Generator[None, None, list[PartitionRecord]]:
@@ -110,7 +134,7 @@ def _more_partitions(
 def _manual_partitions(
     brokers: BrokerFacts,
     topic: Topic,
-    wanted: CreatePartitionsRequest.CreatePartitionsTopic,
+    wanted: _Wanted,
     additional: int,
     factor: int,
     context: Context,
@@ -159,4 +183,5 @@ CREATE_PARTITIONS: Final = WriteOperation(
     _partitions_failed,
     _partitions_empty,
     timeout_ms=lambda request: request.timeout_ms,
+    authorize=_authorize,
 )

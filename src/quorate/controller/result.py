@@ -1,6 +1,8 @@
 """The contract of a decision: what a write operation is, and what it results in.
 
-A domain module decides: `decide(head, request, context)` reads the head image and gives a Result. It
+A domain module decides: `decide(head, request, context)` reads the head image and gives a Result. Where
+a request names what its requester needs a permission for, `authorize(request, context)` comes before: it
+reads the committed image and runs outside of the write queue (`ControllerApis` of Kafka). Either
 changes nothing but what it counts through the context: the tokens of the requester's quota and the
 decisions of the authorizer. The write queue of the node applies the records to `head`, proposes them,
 and releases the response when they are committed (`QuorumController.ControllerWriteEvent`).
@@ -8,7 +10,7 @@ and releases the response when they are committed (`QuorumController.ControllerW
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Generic, TypeVar
@@ -23,6 +25,7 @@ from quorate.wire.schema import Message
 
 Q = TypeVar("Q")
 R = TypeVar("R")
+T = TypeVar("T")
 
 MAX_RECORDS: Final = 10_000
 """Most records of one atomic result, and of one part of another (`MAX_RECORDS_PER_BATCH`)."""
@@ -105,6 +108,25 @@ meanwhile, so `head` does not change under it. Reads and raft requests go on."""
 
 Decision = Result[R] | Steps[R]
 
+
+@dataclass(frozen=True, slots=True)
+class Permitted(Generic[Q, T]):
+    """What the authorization leaves of a request: the decision looks at nothing else."""
+
+    request: Q
+    rows: list[Any]
+    """Of the response, in its order; None where the decision gives the row."""
+    left: list[tuple[int, T]]
+    """Each item that the requester may ask for, behind the index of its row."""
+
+    def filled(self, decided: Iterable[Any]) -> list[Any]:
+        """All rows. decided: those of `left`, in its order."""
+        rows = list(self.rows)
+        for (index, _), row in zip(self.left, decided, strict=True):
+            rows[index] = row
+        return rows
+
+
 PAUSE_EVERY: Final = 250
 """Topics, partitions, entries that a decision looks at in one step: some milliseconds of work."""
 
@@ -149,7 +171,8 @@ class WriteOperation(Generic[Q, R]):
     """One kind of write: an API of the table, or a write of the controller's own."""
 
     name: str
-    decide: Callable[[HeadView, Q, Context], Decision[R]]
+    decide: Callable[[HeadView, Any, Context], Decision[R]]
+    """Takes the request, or what `authorize` leaves of it."""
     failed: Callable[[Q, ErrorCode, str | None], R | Building[R]]
     """The response that says of the whole request that it failed. It is built in steps where it has a row
     for each item. Takes the code and the text of
@@ -163,6 +186,10 @@ class WriteOperation(Generic[Q, R]):
     expired: Callable[[HeadView, Q], tuple[LivenessChange, ...]] = _nothing_counts
     """What counts of a request that has waited for too long."""
     on_exception: OnException = OnException.RESIGN
+    authorize: Callable[[Q, Context], Building[Any]] | None = None
+    """What comes before the write queue, in bounded steps: permissions by the committed image, and checks
+    of the request alone. It returns what `decide` takes, or the Result of a request of which nothing is
+    left. ApiError refuses the whole request. None: `decide` takes the request."""
 
 
 def _task_failed(request: None, error: ErrorCode, message: str | None) -> bool:

@@ -6,13 +6,14 @@ Source: `ControllerApis.deleteTopics`, `ReplicationControlManager.deleteTopics`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container
 from typing import Final
 
 from quorate.base.errors import ErrorCode
+from quorate.base.frozen import frozen
 from quorate.base.ids import ZERO_UUID, Uuid
 from quorate.controller.assignments import charge, check_size
-from quorate.controller.building import Building, each
+from quorate.controller.building import ROWS, Building, each, parts
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.result import PAUSE_EVERY, ApiError, Result, Steps, WriteOperation
@@ -25,125 +26,162 @@ from quorate.wire.messages import (
 )
 from quorate.wire.schema import Message
 
+_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+_Row = DeleteTopicsResponse.DeletableTopicResult
 
-def _delete_topics(
-    head: HeadView, request: DeleteTopicsRequest, context: Context
-) -> Steps[DeleteTopicsResponse]:
-    image = head.image
-    records: list[Message] = []
-    results = []
+
+@frozen
+class _Permitted:
+    """What the requester may delete."""
+
+    rows: list[_Row]
+    """Of all else."""
+    by_id: dict[Uuid, str]
+    """The topics that are named by id: their names."""
+    names: list[str]
+    twice: Container[Uuid]
+    """Ids that are given more than once: a name of such a topic is refused too."""
+
+
+def _authorize(
+    request: DeleteTopicsRequest, context: Context
+) -> Building[Result[DeleteTopicsResponse] | _Permitted]:
+    """The topics that are named once and that the requester may delete; rows for the others, with the
+    checks of `ControllerApis.deleteTopics`. Raises ApiError where topics are not to be deleted."""
     if not context.config.delete_topic_enable:
         if context.version < 3:
             text = "This version does not support topic deletion."
             raise ApiError(ErrorCode.INVALID_REQUEST, text)
         raise ApiError.of(ErrorCode.TOPIC_DELETION_DISABLED)
-    for number, wanted in enumerate(_wanted(image, request, context), 1):
+    names, ids, rows = yield from _named(request)
+    times_named, times_given = Counter(names), Counter(ids)
+    twice = dict.fromkeys(found for found, count in times_given.items() if count > 1)
+    repeated = [name for name, count in times_named.items() if count > 1]
+    same_name = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    same_id = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
+    rows += yield from each(repeated, lambda name: _deletion(name, ZERO_UUID, same_name))
+    rows += yield from each(list(twice), lambda given: _deletion(None, given, same_id))
+    may_delete_all = context.may_in_cluster(AclOperation.DELETE)
+    permitted = _Permitted(rows, {}, [], twice)
+
+    def may(operation: AclOperation, name: str) -> bool:
+        return may_delete_all or context.may(operation, AclResource.TOPIC, name)
+
+    for number, (topic_id, count) in enumerate(times_given.items(), 1):
         if number % PAUSE_EVERY == 0:
             yield None
-        name, topic_id, refused = wanted
-        if refused is None:
-            try:
-                charge(context, len(image.topics.by_id[topic_id].partitions))
-                records.append(RemoveTopicRecord(topic_id=topic_id))
-            except ApiError as exceeded:
-                refused = exceeded
-        results.append(_deletion(name, topic_id, refused))
-    check_size(records)
-    response = DeleteTopicsResponse(responses=results, throttle_time_ms=context.throttle_ms)
-    return Result(records, response)
-
-
-_Deletion = tuple[str | None, Uuid, ApiError | None]
-"""Name and id of a topic, and why it is not deleted."""
-
-
-def _wanted(image: Image, request: DeleteTopicsRequest, context: Context) -> Iterator[_Deletion]:
-    """What the request asks for, in the order and with the checks of `ControllerApis.deleteTopics`.
-
-    A topic that is named by id and by name is refused once, and stays.
-    """
-    names, ids, wrong = _named(request)
-    yield from wrong
-    once = Counter(names)
-    twice = {found: None for found, count in Counter(ids).items() if count > 1}
-    for name, count in once.items():
-        if count > 1:
-            yield name, ZERO_UUID, ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-    for topic_id in twice:
-        yield None, topic_id, ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
-    by_id = dict[Uuid, str]()
-    for topic_id in ids:
-        if topic_id not in twice:
-            yield from _wanted_by_id(image, topic_id, by_id, context)
-    for name, count in once.items():
         if count == 1:
-            yield from _wanted_by_name(image, name, by_id, twice, context)
-    for topic_id, name in by_id.items():
-        yield name, topic_id, None
+            _authorize_id(topic_id, permitted, may, context)
+    for number, (name, count) in enumerate(times_named.items(), 1):
+        if number % PAUSE_EVERY == 0:
+            yield None
+        if count == 1:
+            _authorize_name(name, permitted, may, context)
+    if not permitted.by_id and not permitted.names:
+        return Result((), _response(rows, context))
+    return permitted
 
 
-def _named(request: DeleteTopicsRequest) -> tuple[list[str], list[Uuid], list[_Deletion]]:
-    """The names and the ids that the request gives, and its entries with neither or both."""
-    names, ids, wrong = list(request.topic_names), [], list[_Deletion]()
-    for topic in request.topics:
-        if topic.name is None and topic.topic_id == ZERO_UUID:
-            text = "Neither topic name nor id were specified."
-            wrong.append((None, ZERO_UUID, ApiError(ErrorCode.INVALID_REQUEST, text)))
-        elif topic.name is None:
-            ids.append(topic.topic_id)
-        elif topic.topic_id == ZERO_UUID:
-            names.append(topic.name)
-        else:
-            text = "You may not specify both topic name and topic id."
-            refused = ApiError(ErrorCode.INVALID_REQUEST, text)
-            wrong.append((topic.name, topic.topic_id, refused))
+def _named(request: DeleteTopicsRequest) -> Building[tuple[list[str], list[Uuid], list[_Row]]]:
+    """The names and the ids that the request gives, and rows for its entries with neither or both."""
+    names, ids, wrong = list(request.topic_names), [], list[_Row]()
+    for number, part in enumerate(parts(request.topics, ROWS)):
+        if number:
+            yield None
+        for topic in part:
+            if topic.name is None and topic.topic_id == ZERO_UUID:
+                text = "Neither topic name nor id were specified."
+                refused = ApiError(ErrorCode.INVALID_REQUEST, text)
+                wrong.append(_deletion(None, ZERO_UUID, refused))
+            elif topic.name is None:
+                ids.append(topic.topic_id)
+            elif topic.topic_id == ZERO_UUID:
+                names.append(topic.name)
+            else:
+                text = "You may not specify both topic name and topic id."
+                refused = ApiError(ErrorCode.INVALID_REQUEST, text)
+                wrong.append(_deletion(topic.name, topic.topic_id, refused))
     return names, ids, wrong
 
 
-def _wanted_by_id(
-    image: Image, topic_id: Uuid, by_id: dict[Uuid, str], context: Context
-) -> Iterator[_Deletion]:
-    """Adds the topic to `by_id`, or says why not. Only who may describe a topic gets its name."""
+_May = Callable[[AclOperation, str], bool]
+
+
+def _authorize_id(topic_id: Uuid, permitted: _Permitted, may: _May, context: Context) -> None:
+    """Add the topic to what is permitted, or a row. Only who may describe a topic gets its name."""
+    topic = context.committed().topics.by_id.get(topic_id)
+    if topic is None:
+        refused = ApiError.of(ErrorCode.UNKNOWN_TOPIC_ID)
+        permitted.rows.append(_deletion(None, topic_id, refused))
+    elif may(AclOperation.DELETE, topic.name):
+        permitted.by_id[topic_id] = topic.name
+    else:
+        shown = topic.name if may(AclOperation.DESCRIBE, topic.name) else None
+        permitted.rows.append(_deletion(shown, topic_id, ApiError.of(_DENIED)))
+
+
+def _authorize_name(name: str, permitted: _Permitted, may: _May, context: Context) -> None:
+    """Do as `_authorize_id`. Who may not describe a topic does not learn whether it exists."""
+    error = _DENIED
+    if may(AclOperation.DESCRIBE, name):
+        if may(AclOperation.DELETE, name):
+            permitted.names.append(name)
+            return
+        if name not in context.committed().topics.ids:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    permitted.rows.append(_deletion(name, ZERO_UUID, ApiError.of(error)))
+
+
+def _delete_topics(
+    head: HeadView, permitted: _Permitted, context: Context
+) -> Steps[DeleteTopicsResponse]:
+    image = head.image
+    records: list[Message] = []
+    rows = list(permitted.rows)
+    found = dict(permitted.by_id)
+    for number, name in enumerate(permitted.names, 1):
+        if number % PAUSE_EVERY == 0:
+            yield None
+        topic_id = image.topics.ids.get(name)
+        if topic_id is None:
+            refused = ApiError.of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            rows.append(_deletion(name, ZERO_UUID, refused))
+        elif topic_id in found or topic_id in permitted.twice:
+            # A topic that is named by id and by name is refused once, and stays.
+            found.pop(topic_id, None)
+            text = "The provided topic name maps to an ID that was already supplied."
+            rows.append(_deletion(name, topic_id, ApiError(ErrorCode.INVALID_REQUEST, text)))
+        else:
+            found[topic_id] = name
+    for number, (topic_id, name) in enumerate(found.items(), 1):
+        if number % PAUSE_EVERY == 0:
+            yield None
+        rows.append(_deletion(name, topic_id, _delete(image, topic_id, records, context)))
+    check_size(records)
+    return Result(records, _response(rows, context))
+
+
+def _delete(
+    image: Image, topic_id: Uuid, records: list[Message], context: Context
+) -> ApiError | None:
+    """Add the record, or return why the topic is not deleted."""
     topic = image.topics.by_id.get(topic_id)
     if topic is None:
-        yield None, topic_id, ApiError.of(ErrorCode.UNKNOWN_TOPIC_ID)
-    elif _may(AclOperation.DELETE, topic.name, context):
-        by_id[topic_id] = topic.name
-    else:
-        shown = topic.name if _may(AclOperation.DESCRIBE, topic.name, context) else None
-        yield shown, topic_id, ApiError.of(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return ApiError.of(ErrorCode.UNKNOWN_TOPIC_ID)  # deleted since the authorization
+    try:
+        charge(context, len(topic.partitions))
+    except ApiError as exceeded:
+        return exceeded
+    records.append(RemoveTopicRecord(topic_id=topic_id))
+    return None
 
 
-def _wanted_by_name(
-    image: Image, name: str, by_id: dict[Uuid, str], twice: Container[Uuid], context: Context
-) -> Iterator[_Deletion]:
-    """Do as `_wanted_by_id`. Who may not describe a topic does not learn whether it exists."""
-    topic_id = image.topics.ids.get(name)
-    denied = ApiError.of(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    if not _may(AclOperation.DESCRIBE, name, context):
-        yield name, ZERO_UUID, denied
-    elif topic_id is None:
-        yield name, ZERO_UUID, ApiError.of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    elif not _may(AclOperation.DELETE, name, context):
-        yield name, ZERO_UUID, denied
-    elif topic_id in by_id or topic_id in twice:
-        by_id.pop(topic_id, None)
-        text = "The provided topic name maps to an ID that was already supplied."
-        yield name, topic_id, ApiError(ErrorCode.INVALID_REQUEST, text)
-    else:
-        by_id[topic_id] = name
+def _response(rows: list[_Row], context: Context) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(responses=rows, throttle_time_ms=context.throttle_ms)
 
 
-def _may(operation: AclOperation, name: str, context: Context) -> bool:
-    return context.may_in_cluster(AclOperation.DELETE) or context.may(
-        operation, AclResource.TOPIC, name
-    )
-
-
-def _deletion(
-    name: str | None, topic_id: Uuid, refused: ApiError | None
-) -> DeleteTopicsResponse.DeletableTopicResult:
-    return DeleteTopicsResponse.DeletableTopicResult(
+def _deletion(name: str | None, topic_id: Uuid, refused: ApiError | None) -> _Row:
+    return _Row(
         name=name,
         topic_id=topic_id,
         error_code=ErrorCode.NONE if refused is None else refused.error,
@@ -155,14 +193,13 @@ def _delete_failed(
     request: DeleteTopicsRequest, error: ErrorCode, message: str | None
 ) -> Building[DeleteTopicsResponse]:
     """The code alone, without a text."""
-    result = DeleteTopicsResponse.DeletableTopicResult
     names = yield from each(
         request.topic_names,
-        lambda name: result(name=name, topic_id=ZERO_UUID, error_code=error, error_message=None),
+        lambda name: _Row(name=name, topic_id=ZERO_UUID, error_code=error, error_message=None),
     )
     topics = yield from each(
         request.topics,
-        lambda topic: result(
+        lambda topic: _Row(
             name=topic.name, topic_id=topic.topic_id, error_code=error, error_message=None
         ),
     )
@@ -179,4 +216,5 @@ DELETE_TOPICS: Final = WriteOperation(
     _delete_failed,
     _delete_empty,
     timeout_ms=lambda request: request.timeout_ms,
+    authorize=_authorize,
 )

@@ -6,11 +6,9 @@ Source: `ReplicationControlManager.createTopics`, `ControllerApis`,
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import METADATA_TOPIC
@@ -25,7 +23,7 @@ from quorate.controller.assignments import (
     partition_records,
     placed,
 )
-from quorate.controller.building import Building, each
+from quorate.controller.building import ROWS, Building, each, parts
 from quorate.controller.config_changes import (
     Change,
     Operation,
@@ -40,6 +38,7 @@ from quorate.controller.policy_check import ask
 from quorate.controller.result import (
     PAUSE_EVERY,
     ApiError,
+    Permitted,
     Result,
     Steps,
     WriteOperation,
@@ -65,105 +64,127 @@ _CreatedConfig = CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs
 _NAMES_IN_ONE_STEP: Final = 10 * PAUSE_EVERY
 
 
-@dataclass(slots=True)
-class _Refusals:
-    """Topic name -> why it is refused; the first reason counts."""
-
-    by_name: dict[str, ApiError] = field(default_factory=dict)
-
-    def add(self, name: str, error: ErrorCode, text: str) -> None:
-        self.by_name.setdefault(name, ApiError(error, text))
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.by_name
+_Topic = CreateTopicsRequest.CreatableTopic
+_Result = CreateTopicsResponse.CreatableTopicResult
 
 
-def _create_topics(
-    head: HeadView, request: CreateTopicsRequest, context: Context
-) -> Steps[CreateTopicsResponse]:
-    """The checks in Kafka's order; a topic that is refused does not affect the others."""
-    image, brokers = head.image, BrokerFacts(head.image, context)
-    refusals = _Refusals()
-    names = [topic.name for topic in request.topics]
-    for name, count in Counter(names).items():
-        if count > 1:
-            refusals.add(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+class _Wanted(NamedTuple):
+    """A topic that the requester may create."""
+
+    topic: _Topic
+    shows_configs: bool
+    """The requester may see its configs."""
+
+
+_Permitted = Permitted[CreateTopicsRequest, _Wanted]
+
+
+def _authorize(
+    request: CreateTopicsRequest, context: Context
+) -> Building[Result[CreateTopicsResponse] | _Permitted]:
+    """The topics that are named once, legally, and that the requester may create; a row for each other
+    name. The checks are in Kafka's order. Raises ApiError where the others have too many partitions."""
+    named: dict[str, _Topic | None] = {}
+    for part in parts(request.topics, ROWS):
+        if named:
+            yield None
+        for topic in part:
+            named[topic.name] = None if topic.name in named else topic
+    may_create_all = context.may_in_cluster(AclOperation.CREATE)
+    rows: list[_Result | None] = []
+    left: list[tuple[int, _Wanted]] = []
+    total = 0
+    for number, (name, wanted) in enumerate(named.items(), 1):
+        if number % PAUSE_EVERY == 0:
+            yield None
+        refused: ApiError | None = None
+        if wanted is None:
+            refused = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
         elif name == METADATA_TOPIC:
             text = f"Creation of internal topic {METADATA_TOPIC} is prohibited."
-            refusals.add(name, ErrorCode.INVALID_REQUEST, text)
-    may_create_all = context.may_in_cluster(AclOperation.CREATE)
-    for number, name in enumerate(names, 1):
-        if number % PAUSE_EVERY == 0:
-            yield None
-        if not may_create_all and not context.may(AclOperation.CREATE, AclResource.TOPIC, name):
-            refusals.add(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
-    left = [topic for topic in request.topics if topic.name not in refusals]
-    _check_total(left, context.config.num_partitions)
-    yield from _check_names(image, names, refusals)
-    records: list[Message] = []
-    created: dict[str, CreateTopicsResponse.CreatableTopicResult] = {}
-    configs_of = _EffectiveConfigs(image, context)
-    for number, topic in enumerate(request.topics, 1):
-        if number % PAUSE_EVERY == 0:
-            yield None
-        if topic.name in refusals:
-            continue
-        try:
-            made = yield from _create_topic(image, topic, brokers, context)
-        except ApiError as refused:
-            refusals.by_name[topic.name] = refused
-            continue
-        records.extend(made)
-        created[topic.name] = _created(topic, made, configs_of, context)
-        check_size(records)
-    results = [
-        created.get(name) or _refused_topic(name, refusals.by_name[name])
-        for name in dict.fromkeys(names)
-    ]
-    response = CreateTopicsResponse(topics=results, throttle_time_ms=context.throttle_ms)
-    return Result(() if request.validate_only else records, response, atomic=True)
-
-
-def _check_total(
-    topics: Sequence[CreateTopicsRequest.CreatableTopic], default_partitions: int
-) -> None:
-    total = 0
-    for topic in topics:
-        if topic.assignments:
-            total += len(topic.assignments)
-        elif topic.num_partitions == _BY_DEFAULT:
-            total += default_partitions
+            refused = ApiError(ErrorCode.INVALID_REQUEST, text)
+        elif not (may_create_all or context.may(AclOperation.CREATE, AclResource.TOPIC, name)):
+            refused = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
         else:
-            total += max(0, topic.num_partitions)
+            total += _partitions(wanted, context.config.num_partitions)
+            if (problem := name_problem(name)) is not None:
+                text = f"Topic name is invalid: {problem}"
+                refused = ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+            else:
+                left.append((len(rows), _Wanted(wanted, _may_see_configs(name, context))))
+        rows.append(None if refused is None else _refused_topic(name, refused))
     if total > MAX_PARTITIONS:
         text = "Excessively large number of partitions per request."
         raise ApiError(ErrorCode.POLICY_VIOLATION, text)
+    if not left:
+        return Result((), _response(rows, context))
+    return Permitted(request, rows, left)
 
 
-def _check_names(
-    image: Image, names: Iterable[str], refusals: _Refusals
-) -> Generator[None, None, None]:
+def _partitions(topic: _Topic, default_partitions: int) -> int:
+    """How many partitions the topic asks for."""
+    if topic.assignments:
+        return len(topic.assignments)
+    if topic.num_partitions == _BY_DEFAULT:
+        return default_partitions
+    return max(0, topic.num_partitions)
+
+
+def _may_see_configs(name: str, context: Context) -> bool:
+    return context.may(AclOperation.DESCRIBE_CONFIGS, AclResource.TOPIC, name, logs_denied=False)
+
+
+def _create_topics(
+    head: HeadView, permitted: _Permitted, context: Context
+) -> Steps[CreateTopicsResponse]:
+    """A topic that is refused does not affect the others."""
+    image, brokers = head.image, BrokerFacts(head.image, context)
+    refusals = yield from _known_names(image, (wanted.topic.name for _, wanted in permitted.left))
+    records: list[Message] = []
+    results = []
+    configs_of = _EffectiveConfigs(image, context)
+    for number, (_, wanted) in enumerate(permitted.left, 1):
+        if number % PAUSE_EVERY == 0:
+            yield None
+        name = wanted.topic.name
+        refused = refusals.get(name)
+        if refused is None:
+            try:
+                made = yield from _create_topic(image, wanted.topic, brokers, context)
+            except ApiError as error:
+                refused = error
+            else:
+                records.extend(made)
+                check_size(records)
+                results.append(_created(wanted, made, configs_of))
+                continue
+        results.append(_refused_topic(name, refused))
+    response = _response(permitted.filled(results), context)
+    return Result(() if permitted.request.validate_only else records, response, atomic=True)
+
+
+def _response(rows: list[Any], context: Context) -> CreateTopicsResponse:
+    return CreateTopicsResponse(topics=rows, throttle_time_ms=context.throttle_ms)
+
+
+def _known_names(image: Image, names: Iterable[str]) -> Generator[None, None, dict[str, ApiError]]:
+    """Why the names may not be used that are those of known topics, or too much like them."""
+    refusals: dict[str, ApiError] = {}
     collisions: dict[str, str] | None = None
     for number, name in enumerate(names, 1):
         if number % _NAMES_IN_ONE_STEP == 0:
             yield None
-        if name in refusals:
-            continue
-        problem = name_problem(name)
-        if problem is not None:
-            text = f"Topic name is invalid: {problem}"
-            refusals.add(name, ErrorCode.INVALID_TOPIC_EXCEPTION, text)
-            continue
         if name in image.topics.ids:
             text = f"Topic '{name}' already exists."
-            refusals.add(name, ErrorCode.TOPIC_ALREADY_EXISTS, text)
-        elif "." in name or "_" in name:
+            refusals[name] = ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, text)
+        elif _has(name):
             if collisions is None:
                 collisions = {_unified(known): known for known in image.topics.ids if _has(known)}
             other = collisions.get(_unified(name))
             if other is not None:
                 text = f"Topic '{name}' collides with existing topic: {other}"
-                refusals.add(name, ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+                refusals[name] = ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+    return refusals
 
 
 def _has(name: str) -> bool:
@@ -177,7 +198,7 @@ def _unified(name: str) -> str:
 
 def _create_topic(
     image: Image,
-    topic: CreateTopicsRequest.CreatableTopic,
+    topic: _Topic,
     brokers: BrokerFacts,
     context: Context,
 ) -> Generator[None, None, list[Message]]:
@@ -191,9 +212,7 @@ def _create_topic(
     return [TopicRecord(name=topic.name, topic_id=topic_id), *configs, *partitions]
 
 
-def _configs(
-    image: Image, topic: CreateTopicsRequest.CreatableTopic, context: Context
-) -> list[Message]:
+def _configs(image: Image, topic: _Topic, context: Context) -> list[Message]:
     """The records of the topic's configs. Raises ApiError where it may not have them."""
     check_count(topic.configs)
     without_value = [config.name for config in topic.configs if config.value is None]
@@ -208,9 +227,7 @@ def _configs(
     return [*records, *clear_elr_records(image, records)]
 
 
-def _new_topic(
-    topic: CreateTopicsRequest.CreatableTopic, assignments: Sequence[Sequence[int]]
-) -> NewTopic:
+def _new_topic(topic: _Topic, assignments: Sequence[Sequence[int]]) -> NewTopic:
     """What the policy is asked about."""
     is_manual = bool(topic.assignments)
     return NewTopic(
@@ -223,7 +240,7 @@ def _new_topic(
 
 
 def _assignments(
-    topic: CreateTopicsRequest.CreatableTopic, brokers: BrokerFacts, context: Context
+    topic: _Topic, brokers: BrokerFacts, context: Context
 ) -> Generator[None, None, list[list[int]]]:
     """The replicas of each partition: as the request assigns them, or placed."""
     if topic.assignments:
@@ -241,9 +258,7 @@ def _assignments(
     return (yield from placed(brokers, count, factor, context.rng, of_new_topic=True))
 
 
-def _manual_assignments(
-    topic: CreateTopicsRequest.CreatableTopic, brokers: BrokerFacts
-) -> list[list[int]]:
+def _manual_assignments(topic: _Topic, brokers: BrokerFacts) -> list[list[int]]:
     if topic.replication_factor != _BY_DEFAULT:
         text = (
             "A manual partition assignment was specified, but replication factor was not set to -1."
@@ -291,28 +306,20 @@ class _EffectiveConfigs:
         ]
 
 
-def _created(
-    topic: CreateTopicsRequest.CreatableTopic,
-    made: Sequence[Message],
-    configs_of: _EffectiveConfigs,
-    context: Context,
-) -> CreateTopicsResponse.CreatableTopicResult:
+def _created(wanted: _Wanted, made: Sequence[Message], configs_of: _EffectiveConfigs) -> _Result:
     """The result for a topic that is created. `made`: its records, partitions last."""
     last = made[-1]
     assert isinstance(last, PartitionRecord), "a topic has a partition"
-    topic_id = last.topic_id
-    cls = CreateTopicsResponse.CreatableTopicResult
-    if not context.may(
-        AclOperation.DESCRIBE_CONFIGS, AclResource.TOPIC, topic.name, logs_denied=False
-    ):
+    topic, topic_id = wanted.topic, last.topic_id
+    if not wanted.shows_configs:
         error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        return cls(
+        return _Result(
             name=topic.name,
             topic_id=topic_id,
             error_message=None,
             topic_config_error_code=error,
         )
-    return cls(
+    return _Result(
         name=topic.name,
         topic_id=topic_id,
         error_message=None,
@@ -322,10 +329,10 @@ def _created(
     )
 
 
-def _refused_topic(name: str, refused: ApiError) -> CreateTopicsResponse.CreatableTopicResult:
+def _refused_topic(name: str, refused: ApiError) -> _Result:
     """Return the result of one topic. The reason of a fault stays in the log (`ApiError.fromThrowable`)."""
     is_fault = refused.error is ErrorCode.UNKNOWN_SERVER_ERROR
-    return CreateTopicsResponse.CreatableTopicResult(
+    return _Result(
         name=name, error_code=refused.error, error_message=None if is_fault else str(refused)
     )
 
@@ -333,10 +340,10 @@ def _refused_topic(name: str, refused: ApiError) -> CreateTopicsResponse.Creatab
 def _create_failed(
     request: CreateTopicsRequest, error: ErrorCode, message: str | None
 ) -> Building[CreateTopicsResponse]:
-    text, result = error_text(error, message), CreateTopicsResponse.CreatableTopicResult
+    text = error_text(error, message)
     topics = yield from each(
         request.topics,
-        lambda topic: result(name=topic.name, error_code=error, error_message=text),
+        lambda topic: _Result(name=topic.name, error_code=error, error_message=text),
     )
     return CreateTopicsResponse(topics=topics)
 
@@ -351,4 +358,5 @@ CREATE_TOPICS: Final = WriteOperation(
     _create_failed,
     _create_empty,
     timeout_ms=lambda request: request.timeout_ms,
+    authorize=_authorize,
 )

@@ -44,9 +44,9 @@ class Answers:
         self._now_ms = now_ms
         self._long.go_on()
 
-    def in_steps(self, steps: Building[None]) -> None:
-        """Run what belongs to an answer: one step now, and one in each step of the node."""
-        self._long.begin(steps)
+    def in_steps(self, call: Call, steps: Building[None]) -> None:
+        """Run what belongs to the answer of a call: one step now, the others in steps of the node."""
+        self._long.begin(call.principal, steps)
 
     def close(self, call: Call, reason: str) -> None:
         """Close the connection of a call that has no response."""
@@ -62,7 +62,7 @@ class Answers:
             self._audit_denied(row, call, refusal)
             self._send(call, refusal, denied=True)
         else:
-            self.in_steps(self._deny_in_steps(row, call, refusal))
+            self.in_steps(call, self._deny_in_steps(row, call, refusal))
 
     def _deny_in_steps(self, row: ApiRow, call: Call, steps: Building[Message]) -> Building[None]:
         refusal, work_ns = yield from timed(steps, self._quotas.work_ns)
@@ -80,7 +80,7 @@ class Answers:
                 self._effects.audit += of_answer(call, answer)
             self._send(call, answer, work_ns)
         else:
-            self.in_steps(self._reply_in_steps(call, answer))
+            self.in_steps(call, self._reply_in_steps(call, answer))
 
     def _reply_in_steps(self, call: Call, steps: Building[Message]) -> Building[None]:
         answer, work_ns = yield from timed(steps, self._quotas.work_ns)
@@ -95,7 +95,7 @@ class Answers:
             frame = envelope_error(call, ErrorCode.NOT_CONTROLLER)
             self._effects.answers.append((call.token, frame))
         elif call.size > LONG_REQUEST_BYTES:
-            self.in_steps(self._send_in_steps(call, message, work_ns, committed=committed))
+            self.in_steps(call, self._send_in_steps(call, message, work_ns, committed=committed))
         else:
             if committed is not None:
                 self._effects.committed.append((call.token, committed))
@@ -116,7 +116,7 @@ class Answers:
         if throttle_ms:
             self._effects.throttled.append((call.token, throttle_ms))
         if call.size > LONG_REQUEST_BYTES:
-            self.in_steps(dropped_in_steps(call.request.message))
+            self.in_steps(call, dropped_in_steps(call.request.message))
 
     def _send_in_steps(
         self,

@@ -178,7 +178,7 @@ class ControllerNode(ReplicaView):
 
     def _call(self, call: Call) -> None:
         if call.request.api_key == ENVELOPE and self._may(API_TABLE[ENVELOPE], call):
-            self._answers.in_steps(self._open(call))
+            self._answers.in_steps(call, self._open(call))
         else:
             self._serve(call)
 
@@ -204,7 +204,7 @@ class ControllerNode(ReplicaView):
             if row.prepare is None:
                 self._add(row, call, call.message)
             else:
-                self._answers.in_steps(self._prepare(row, call, row.prepare(self, call)))
+                self._answers.in_steps(call, self._prepare(row, call, row.prepare(self, call)))
         elif row.handler is not None:  # unreached: every other row has an operation or is Raft's
             began_ns = self.client_quotas.work_ns()
             answer = row.handler(self, call)

@@ -5,10 +5,10 @@ They are reads of the whole image, refusals of requests with many items, and lon
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, Final, TypeVar
 
+from quorate.base.turns import Turns
 from quorate.controller.building import Building
 from quorate.node.long_texts import shorten_error_messages
 from quorate.node.node_io import encoded
@@ -27,26 +27,28 @@ ROWS_DROPPED: Final = 4_000
 
 
 class LongAnswers:
-    """The answers under way, which take turns: `go_on` runs one step of one of them."""
+    """The answers under way. `go_on` runs one step of one of them: the requesters take turns, and so do
+    the answers of each."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Generator[None, None, None]] = deque()
+        self._waiting: Turns[Generator[None, None, None]] = Turns()
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def begin(self, steps: Generator[None, None, None]) -> None:
+    def begin(self, principal: str, steps: Generator[None, None, None]) -> None:
         """Run the first step. Most answers need no other one."""
         try:
             next(steps)
         except StopIteration:
             return
-        self._waiting.append(steps)
+        self._waiting.add(principal, steps)
 
     def go_on(self) -> None:
-        """Run the next step of the answer that has waited longest."""
+        """Run the next step of an answer."""
         if self._waiting:
-            self.begin(self._waiting.popleft())
+            principal = self._waiting.next_name()
+            self.begin(principal, self._waiting.take(principal))
 
 
 def timed(steps: Building[T], clock: Callable[[], int]) -> Building[tuple[T, int]]:

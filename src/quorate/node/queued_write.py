@@ -35,6 +35,12 @@ class QueuedWrite:
     call: Call | None
     deadline_ms: int | None
     added_ms: int
+    asked: Any = None
+    """What the decision takes: the request, or what its authorization leaves of it."""
+    authorization: Generator[Any, None, Any] | None = None
+    """Its further steps, once it has begun."""
+    refused: Exception | None = None
+    """Why the authorization refuses the whole request, or fails."""
     response: Any = None
     token: int = 0
     """Of the last part that was submitted, or that it waits for; 0: there are no records."""

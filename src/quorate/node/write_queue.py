@@ -2,8 +2,9 @@
 response.
 
 1. `add` takes a write. One that asks for nothing is answered at once, by any node, and so is one
-   whose time is up already: Kafka's queue looks at deadlines first. Where this node is not active,
-   or another decision holds the queue, it is refused or queued.
+   whose time is up already: Kafka's queue looks at deadlines first. Where this node is not active it
+   is refused. What it names is authorized (`Authorizations`), and a write of which nothing is left is
+   answered. Where another decision holds the queue it waits (`WaitingWrites`).
 2. The operation decides on the head image. A decision in steps (a generator) holds the queue and
    goes on with each `resume`: one step for each step of the node, so that raft requests and reads
    are answered in between. After it, each `resume` decides a few of the writes that it held up.
@@ -34,12 +35,13 @@ from quorate.controller.liveness import Liveness
 from quorate.controller.result import (
     ApiError,
     KRaftVersionChange,
-    OnException,
     Part,
     Result,
     Turn,
     WriteOperation,
 )
+from quorate.node.authorizations import Authorizations
+from quorate.node.decision_faults import after_fault
 from quorate.node.queued_write import (
     NO_CONTROLLER,
     SHUTTING_DOWN,
@@ -47,14 +49,13 @@ from quorate.node.queued_write import (
     WriteInWork,
     wrong_controller,
 )
-from quorate.node.record_writer import RecordWriter, UnwritableRecordError
+from quorate.node.record_writer import RecordWriter
 from quorate.node.requests import Call
-from quorate.node.waiting_writes import WaitingWrites
+from quorate.node.waiting_writes import WaitingWrites, added_ms
 from quorate.node.write_results import NOTHING_COMMITTED, WriteResults
 from quorate.raft import inputs
 from quorate.raft.ready import Refused
 from quorate.replica.proposals import Committed, Submit
-from quorate.wire.errors import EncodeError
 from quorate.wire.schema import Message
 
 QUEUED_DECISIONS: Final = 16
@@ -114,6 +115,7 @@ class WriteQueue:
         """Of the newest part that was submitted in this leadership; 0: none."""
         self._raft_token = 0
         """Of the request to the raft layer that the present decision waits for; 0: none."""
+        self._authorizations = Authorizations(context, clock)
         self._queued = WaitingWrites()
         self._pending: deque[QueuedWrite] = deque()
         """Decided and not committed, in the order of their tokens."""
@@ -146,7 +148,7 @@ class WriteQueue:
         At once while there is something to decide, or a response to build. While a decision waits for
         the raft layer, a queued write may time out.
         """
-        if self.out.failing:
+        if self.out.failing or self._authorizations:
             return now_ms
         if not self._raft_token:
             return now_ms if self.is_deciding or self._queued or self._may_go_on else None
@@ -161,7 +163,8 @@ class WriteQueue:
     def unanswered(self) -> int:
         """How many writes have no response yet."""
         in_work = len(self._resting) + (self._deciding is not None)
-        return len(self._queued) + len(self._pending) + in_work + self.out.failing
+        waiting = len(self._authorizations) + len(self._queued)
+        return waiting + len(self._pending) + in_work + self.out.failing
 
     # -- 1. in ----------------------------------------------------------------------------------
     def add(
@@ -181,7 +184,7 @@ class WriteQueue:
         if timeout_ms is None:
             timeout_ms = operation.timeout_ms(request)
         deadline_ms = None if timeout_ms is None else now_ms + timeout_ms
-        write = QueuedWrite(operation, request, call, deadline_ms, now_ms)
+        write = QueuedWrite(operation, request, call, deadline_ms, now_ms, asked=request)
         write.response = operation.empty(request)
         if write.response is not None:
             self.out.answered(write, ErrorCode.NONE, NOTHING_COMMITTED)
@@ -191,22 +194,34 @@ class WriteQueue:
             self.out.failed(write, ErrorCode.NOT_CONTROLLER, wrong_controller(self._leader_id()))
         elif self._is_shutting_down:
             self.out.failed(write, ErrorCode.REQUEST_TIMED_OUT, SHUTTING_DOWN)
-        elif self._deciding is not None or self._queued:
-            self._queued.add(write)
+        elif self._authorizations.admit(write):
+            is_free = self._deciding is None and not self._queued
+            self._enter(write)
+            if is_free and self._queued:
+                self._decide(self._queued.take())
+
+    def _enter(self, write: QueuedWrite) -> None:
+        """The write is authorized: it waits for its turn, unless there is nothing to decide."""
+        if write.refused is not None:
+            self.out.refused(write, write.refused)
+        elif write.response is not None:
+            self.out.answered(write, ErrorCode.NONE, self.committed_offset)
         else:
-            self._decide(write)
+            self._queued.add(write)
 
     def resume(self, now_ms: int) -> None:
         """Called once in each step of the node, before its replica steps.
 
-        Queued writes whose deadline has passed fail with REQUEST_TIMED_OUT. The decision that holds
-        the queue takes one more step; without one, the next queued writes are decided, and then a
-        decision that has let them in between goes on.
+        Queued writes whose deadline has passed fail with REQUEST_TIMED_OUT. An authorization takes a
+        step, and so does the decision that holds the queue. Without one, the next queued writes are
+        decided, and then a decision that has let them in between goes on.
         """
         self._now_ms = now_ms
         self.out.go_on()
-        for write in self._queued.take_late(now_ms):
+        for write in (*self._authorizations.take_late(now_ms), *self._queued.take_late(now_ms)):
             self._time_out(write)
+        for write in self._authorizations.go_on():
+            self._enter(write)
         if self._raft_token:
             return
         if self._deciding is not None:
@@ -235,8 +250,13 @@ class WriteQueue:
         What is decided is answered by its commit, or when the leadership ends.
         """
         self._is_shutting_down = True
-        for write in self._queued.take_all():
+        for write in self._take_all_queued():
             self.out.failed(write, ErrorCode.REQUEST_TIMED_OUT, SHUTTING_DOWN)
+
+    def _take_all_queued(self) -> list[QueuedWrite]:
+        """All that is not decided, in the order in which it came."""
+        found = [*self._queued.take_all(), *self._authorizations.take_all()]
+        return sorted(found, key=added_ms)
 
     # -- 2. decide ------------------------------------------------------------------------------
     def _decide(self, write: QueuedWrite) -> None:
@@ -250,7 +270,7 @@ class WriteQueue:
         """The decision and the writing of its result, with the pauses of both."""
         context = self._context(write.call)
         write.last_offset = context.next_offset - 1
-        decision = write.operation.decide(self.head, write.request, context)
+        decision = write.operation.decide(self.head, write.asked, context)
         result = decision if isinstance(decision, Result) else (yield from decision)
         if result.records:
             yield from self._submitted(write, result.records, result.atomic)
@@ -414,30 +434,14 @@ class WriteQueue:
             writes.append(work.write)
         for write in writes:
             self.out.failed(write, ErrorCode.NOT_CONTROLLER, NO_CONTROLLER)
-        for write in self._queued.take_all():
+        for write in self._take_all_queued():
             self.out.failed(write, ErrorCode.NOT_CONTROLLER, wrong_controller(self._leader_id()))
         self.head.revert()
 
     # -- failures -------------------------------------------------------------------------------
     def _fault(self, write: QueuedWrite, error: Exception) -> None:
-        """An unexpected exception of a decision (`EventHandlerExceptionInfo.fromInternal`).
-
-        A record that no node can apply ends the node, as Kafka's fatal fault does. But a client must not
-        end a node or a leadership: while the head is unchanged, its request is refused.
-        """
-        on_exception = write.operation.on_exception
-        is_of_client = write.call is not None
-        may_refuse = is_of_client and isinstance(error, EncodeError)
-        if isinstance(error, UnwritableRecordError):
-            may_refuse = is_of_client and error.is_head_unchanged
-            if not may_refuse:
-                raise error
-        if on_exception is OnException.END_NODE:
-            raise error
-        is_to_resign = on_exception is OnException.RESIGN
-        then = "resigning" if is_to_resign else "it is tried again later"
-        if may_refuse and not write.token:
-            is_to_resign, then = False, "the request is refused"
+        """An unexpected exception of a decision."""
+        is_to_resign, then = after_fault(write, error)
         self.out.fault(write, error, then)
         self.out.failed(write, ErrorCode.UNKNOWN_SERVER_ERROR, None)
         if is_to_resign:

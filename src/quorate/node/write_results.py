@@ -10,7 +10,7 @@ from quorate.base.errors import ErrorCode
 from quorate.base.notes import Fault
 from quorate.controller.building import Building
 from quorate.controller.event_durations import EventDurations
-from quorate.controller.result import WriteOperation
+from quorate.controller.result import ApiError, WriteOperation
 from quorate.node.audit import WriteFacts, is_worth_an_entry
 from quorate.node.queued_write import QueuedWrite, WriteResponse
 from quorate.wire.schema import Message
@@ -57,6 +57,14 @@ class WriteResults:
             write.response = response
             self.answered(write, error, NOTHING_COMMITTED)
 
+    def refused(self, write: QueuedWrite, error: Exception) -> None:
+        """The authorization of the write ended in an exception: no other request is affected."""
+        if isinstance(error, ApiError):
+            self.failed(write, error.error, str(error))
+        else:
+            self.fault(write, error, "the request is refused")
+            self.failed(write, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+
     def go_on(self) -> None:
         """One more step of a response that takes several."""
         if self._failing:
@@ -73,7 +81,7 @@ class WriteResults:
             self._failing.append((write, error, steps))
 
     def fault(self, write: QueuedWrite, error: Exception, then: str) -> None:
-        """An unexpected exception of a decision. then: what follows from it, for the log."""
+        """A decision, or an authorization, ended in an unexpected exception. then: what follows."""
         self.faults += 1
         text = f"{write.operation.name} failed: {type(error).__name__}: {error}; {then}"
         self.notes.append(Fault(text))

@@ -1,13 +1,16 @@
-"""Large requests, which are decoded in steps: one step of one of them in each turn of the loop."""
+"""Large requests, which are decoded in steps: one step of one of them in each turn of the loop.
+
+The requesters take turns, and each has one request that is decoded.
+"""
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Generator
 from typing import Final
 
 from quorate.base.errors import QuorateError
+from quorate.base.turns import Turns
 from quorate.server.connections import InboundConnection, ResponseSlot
 from quorate.wire.header import WireRequest, decode_request_in_steps
 
@@ -27,7 +30,7 @@ class LargeRequest:
 
 
 class LargeRequests:
-    """Decodes in the order of arrival."""
+    """Decodes those of each requester in the order of arrival."""
 
     def __init__(
         self,
@@ -37,7 +40,7 @@ class LargeRequests:
         """decoded: gets each request when it is decoded."""
         self._call_soon = call_soon
         self._decoded = decoded
-        self._waiting: deque[LargeRequest] = deque()
+        self._waiting: Turns[LargeRequest] = Turns()
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -45,7 +48,8 @@ class LargeRequests:
     def add(self, slot: ResponseSlot, frame: bytes) -> None:
         """Decode the frame. Until that is done its connection hands over no other one."""
         slot.connection.is_decoding = True
-        self._waiting.append(LargeRequest(slot, frame))
+        principal = slot.connection.authentication.principal
+        self._waiting.add(principal, LargeRequest(slot, frame))
         if len(self._waiting) == 1:
             self._call_soon(self._turn)
 
@@ -56,27 +60,29 @@ class LargeRequests:
     def _turn(self) -> None:
         if not self._waiting:
             return
-        item = self._waiting[0]
+        principal = self._waiting.next_name()
+        item = self._waiting.oldest(principal)
         connection = item.slot.connection
         began_ns = time.perf_counter_ns()
         try:
             if connection.is_open:
                 next(item.steps)
             else:
-                self._end(connection)
+                self._end(principal, connection)
         except StopIteration as end:
             item.work_ns += time.perf_counter_ns() - began_ns
             self._decoded(item, end.value)
-            self._end(connection)
+            self._end(principal, connection)
         except QuorateError as error:
             connection.refuse(error)
-            self._end(connection)
+            self._end(principal, connection)
         else:
             item.work_ns += time.perf_counter_ns() - began_ns
+            self._waiting.pass_on(principal)
         if self._waiting:
             self._call_soon(self._turn)
 
-    def _end(self, connection: InboundConnection) -> None:
-        self._waiting.popleft()
+    def _end(self, principal: str, connection: InboundConnection) -> None:
+        self._waiting.take(principal)
         connection.is_decoding = False
         connection.resume()
