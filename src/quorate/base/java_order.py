@@ -25,6 +25,8 @@ def hash_map_order(keys: Iterable[str], capacity: int = _DEFAULT_CAPACITY) -> li
     eight or more keys of one slot may differ from Java's, which keeps them in a tree.
     """
     unique = list(dict.fromkeys(keys))
+    if len(unique) < 2:
+        return unique
     size = 1 << max(capacity - 1, 0).bit_length()
     while len(unique) > size * 3 // 4:
         size *= 2

@@ -17,9 +17,12 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from quorate.controller.rates import Average, make_room
-from quorate.metadata.settings import Quotas, quota_entity
+from quorate.metadata.image import QuotaEntity
+from quorate.metadata.settings import Quotas
 
 MUTATION_RATE: Final = "controller_mutation_rate"
+_CLIENT: Final = "client-id"
+_USER: Final = "user"
 
 
 class Limit(NamedTuple):
@@ -34,18 +37,19 @@ class Limit(NamedTuple):
 
 def find_limit(quotas: Quotas, key: str, user: str, client_id: str) -> Limit | None:
     """The most specific quota that is set, in Kafka's order; None: there is none."""
-    candidates: tuple[tuple[dict[str, str | None], str, str], ...] = (
-        ({"user": user, "client-id": client_id}, user, client_id),
-        ({"user": user, "client-id": None}, user, client_id),
-        ({"user": user}, user, ""),
-        ({"user": None, "client-id": client_id}, user, client_id),
-        ({"user": None, "client-id": None}, user, client_id),
-        ({"user": None}, user, ""),
-        ({"client-id": client_id}, "", client_id),
-        ({"client-id": None}, "", client_id),
+    # Each as `quota_entity` gives it: most requests of a node look here.
+    candidates: tuple[tuple[QuotaEntity, str, str], ...] = (
+        (((_CLIENT, client_id), (_USER, user)), user, client_id),
+        (((_CLIENT, None), (_USER, user)), user, client_id),
+        (((_USER, user),), user, ""),
+        (((_CLIENT, client_id), (_USER, None)), user, client_id),
+        (((_CLIENT, None), (_USER, None)), user, client_id),
+        (((_USER, None),), user, ""),
+        (((_CLIENT, client_id),), "", client_id),
+        (((_CLIENT, None),), "", client_id),
     )
     for entity, of_user, of_client in candidates:
-        found = quotas.get(quota_entity(entity))
+        found = quotas.get(entity)
         if found is not None and key in found:
             return Limit(found[key], of_user, of_client)
     return None

@@ -8,10 +8,10 @@ from __future__ import annotations
 import ipaddress
 import math
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from quorate.base.errors import ErrorCode
+from quorate.base.frozen import frozen
 from quorate.base.java_order import hash_map_order
 from quorate.controller.building import Building, each_group
 from quorate.controller.context import Context
@@ -38,7 +38,7 @@ _IP_KEYS: Final = frozenset({"connection_creation_rate"})
 _RESULTS_IN_ONE_STEP: Final = 10 * PAUSE_EVERY
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Alteration:
     """A change to one entity: (type, name) pairs, and (key, value) with None to remove."""
 
@@ -46,7 +46,7 @@ class Alteration:
     ops: tuple[tuple[str, float | None], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EntityResult:
     """The result for one entity; `message` is None without an error."""
 

@@ -7,7 +7,6 @@ snapshot of a million partitions is not a million persistent updates.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
 
 from quorate.formats.records import (
@@ -88,7 +87,7 @@ class ImageDelta:
         if self._topics is None:
             return self.image
         topics, self._topics = self._topics.apply(), None
-        self.image = replace(self.image, topics=topics)
+        self.image = self.image.with_part("topics", topics)
         return self.image
 
 
@@ -102,7 +101,7 @@ def _part(name: str, change: Callable[[Any, Any], Any]) -> Rule:
         before = getattr(delta.image, name)
         after = change(before, record)
         if after is not before:
-            delta.image = replace(delta.image, **{name: after})
+            delta.image = delta.image.with_part(name, after)
 
     return rule
 
@@ -121,7 +120,7 @@ def _remove_topic(delta: ImageDelta, record: RemoveTopicRecord) -> None:
     before = delta.image.configs
     after = settings.remove_topic_configs(before, name)
     if after is not before:
-        delta.image = replace(delta.image, configs=after)
+        delta.image = delta.image.with_part("configs", after)
 
 
 def _nothing(_delta: ImageDelta, _record: object) -> None:

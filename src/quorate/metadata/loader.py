@@ -9,10 +9,10 @@ record.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from quorate.base.check import check
+from quorate.base.frozen import frozen
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import BatchView, values
 from quorate.formats.errors import RecordError
@@ -48,7 +48,7 @@ class Provenance(NamedTuple):
         return OffsetAndEpoch(self.offset + 1, self.epoch)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Published:
     """An image for readers, and the end of the log that it contains."""
 

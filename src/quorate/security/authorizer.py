@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from quorate.base.frozen import frozen
 from quorate.base.java_address import is_same_address
 from quorate.metadata.image import Acl, AclPattern, Image
 from quorate.security.acl import AclOperation, AclResource
@@ -55,7 +56,7 @@ class AuthorizerConfig:
     """`allow.everyone.if.no.acl.found`"""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Requester:
     """Who asks, and from where."""
 
