@@ -13,9 +13,10 @@ from cryptography.x509.oid import NameOID
 
 from narrow import not_none
 from quorate.base.file_stamp import file_stamp
-from quorate.security.tls import contexts, store_file, stores
+from quorate.security.tls import store_file, stores
 from quorate.security.tls.contexts import server_context
 from quorate.security.tls.reload import ReloadingContext
+from quorate.security.tls.store_file import read_store_file
 from quorate.security.tls.stores import StoreError, read_trust
 
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -166,7 +167,7 @@ def test_no_free_descriptor_is_a_fault_that_passes(tmp_path, monkeypatch):
         raise OSError(errno.EMFILE, "Too many open files")
 
     with monkeypatch.context() as patch:
-        patch.setattr(contexts.os, "memfd_create", refuse, raising=False)
+        patch.setattr(os, "memfd_create", refuse, raising=False)
         assert node.source.poll() is False
         assert "Too many open files" in not_none(node.source.fault)
     assert node.source.poll() is True
@@ -200,11 +201,11 @@ def test_a_file_is_read_once_for_each_change(tmp_path, monkeypatch):
     path.write_bytes(pem())
     node = Node(path)
     path.write_bytes(pem())
-    read, paths = stores.read_store_file, []
+    paths = []
 
     def count(path):
         paths.append(path)
-        return read(path)
+        return read_store_file(path)
 
     monkeypatch.setattr(stores, "read_store_file", count)
     assert node.source.poll() is True
