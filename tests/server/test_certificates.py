@@ -3,6 +3,7 @@
 import http.client
 import json
 import socket
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -44,8 +45,8 @@ class Loop:
         call(*args)
 
 
-def write_key(path, *names):
-    issued = CA.issue_cert(*names, organization_unit_name="node")
+def write_key(path, *names, **more):
+    issued = CA.issue_cert(*names, organization_unit_name="node", **more)
     path.write_bytes(
         b"".join(one.bytes() for one in (issued.private_key_pem, *issued.cert_chain_pems))
     )
@@ -217,6 +218,25 @@ def test_a_certificate_that_expires_soon_is_logged_daily(config, caplog):
     caplog.clear()
     NodeSecurity(config, wall_s).watch(as_any(Loop()))
     assert f"The certificate of {LISTENER} has expired: renew it" in caplog.text
+
+
+def test_a_new_certificate_that_expires_soon_is_logged_at_once(config, tmp_path, caplog):
+    security, loop = NodeSecurity(config), Loop()
+    security.watch(as_any(loop))
+    loop.pass_to_next()
+    soon = datetime.now(UTC) + timedelta(days=3)
+    write_key(tmp_path / "node.pem", HOST, not_after=soon)
+    loop.pass_to_next()
+    assert f"The certificate of {LISTENER} expires in 3.0 days: renew it" in caplog.text
+
+
+def test_an_unforeseen_error_does_not_end_the_look_at_the_files(config, monkeypatch):
+    security, loop = NodeSecurity(config), Loop()
+    security.watch(as_any(loop))
+    monkeypatch.setattr(security._certificates[LISTENER], "poll", lambda values: 1 / 0)
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError):
+            loop.pass_to_next()
 
 
 def test_the_detail_of_readyz_has_nothing_where_nothing_is_secured():

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 
 import pytest
 
@@ -116,9 +117,46 @@ def test_the_number_of_sources_is_bounded(caplog):
         sparing.log(logging.WARNING, "Refused", "x", "fe80:0:0:7::2")
         loop.pass_a_minute()
         [last] = caplog.messages[100:]
-        assert last.endswith(
-            "(59901 more times within a minute: 1 from fe80:0:0:7::/64, 59900 from others)"
-        )
+        assert last.endswith(" other sources (at least 59900 from fe80::/48))")
+        found = re.search(r"59901 .*: 1 from fe80:0:0:7::/64, 59900 from about (\d+)", last)
+        assert found is not None
+        assert 58_000 < int(found[1]) < 62_000
+
+
+def test_late_sources_are_named_by_their_largest_networks(caplog):
+    """A scan from everywhere hides neither a single late address nor a network that sends a lot."""
+    loop = FakeLoop()
+    sparing = RateLimitedLog(as_any(loop), 3)
+
+    def refuse(address, times=1):
+        for _ in range(times):
+            sparing.log(logging.WARNING, "Refused", "x", address)
+
+    def summary():
+        loop.pass_a_minute()
+        return caplog.messages[-1]
+
+    for number in range(200):
+        refuse(f"10.1.{number}.1")
+    refuse("10.9.9.9", 300)
+    assert "10.9.9.9" in summary()
+    for number in range(100):
+        refuse(f"10.1.{number}.1")
+    refuse("host.example", 2)
+    refuse("fe80::1")
+    assert summary().endswith(
+        "(3 more times within a minute: 3 from 2 other sources "
+        "(at least 2 from host.example, 1 from fe80::/64))"
+    )
+    for number in range(100):
+        refuse(f"10.1.{number}.1")
+    for number in range(30_000):
+        refuse(f"10.{number % 200}.{number // 200}.1")
+        refuse(f"172.16.5.{number % 50}", number % 2)
+    last = summary()
+    assert "from 172.16.5.0/24" in last and " from about " in last
+    assert len(last) < 6_000
+    assert "10.9.9.9" not in last, "each minute begins anew"
 
 
 def test_the_number_of_remembered_notes_is_bounded():

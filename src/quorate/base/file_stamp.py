@@ -1,12 +1,12 @@
-"""The stamp of a file, which changes when the file is written or replaced."""
+"""The stamp of a file, which changes when the file is written, replaced, or gets another owner or mode."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-FileStamp = tuple[int, int, int]
-"""(time of the last write in ns, size in bytes, inode)."""
+FileStamp = tuple[int, int, int, int]
+"""(time of the last write in ns, that of the last change of its owner, mode or name, size in bytes, inode)."""
 
 
 def file_stamp(path: str | Path) -> FileStamp | None:
@@ -15,4 +15,4 @@ def file_stamp(path: str | Path) -> FileStamp | None:
         found = os.stat(path)
     except (OSError, ValueError):
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino

@@ -9,11 +9,11 @@ import re
 import sys
 import time
 from collections.abc import Mapping
-from ipaddress import IPv6Network
 from typing import Final, Literal
 
 from quorate.base.notes import Fault, Warn
 from quorate.node.loggers import ROOT_LOGGER
+from quorate.server.log_sources import Sources, source_of
 
 LOG: Final = logging.getLogger("quorate")
 LOGGERS: Final = (LOG, logging.getLogger("asyncio"))
@@ -23,8 +23,6 @@ Format = Literal["human", "json"]
 
 PERIOD_S: Final = 60.0
 _MAX_KINDS: Final = 1000
-_MAX_SOURCES: Final = 100
-"""Sources of a kind that are counted apart within a minute."""
 _CONTROLS: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 """All control characters except the line feed."""
 
@@ -42,15 +40,15 @@ class _Kind:
     def __init__(self) -> None:
         self.count = 0
         """Of all lines, also of those that were left out."""
-        self.left_out: dict[str, int] = {}
-        """Source -> lines that were left out, for the first `_MAX_SOURCES` sources."""
+        self.sources = Sources()
 
 
 class RateLimitedLog:
     """Logs the first `most` lines of a kind per minute, then how many more there were.
 
     For events that a peer or client can cause at any rate. The first line of a source, such as an address,
-    is logged beyond `most`, too: many lines of one source hide no other one.
+    is logged beyond `most`, too: many lines of one source hide no other one. That holds for 100 sources a
+    minute; of others, their number and their largest networks are logged.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
@@ -64,18 +62,13 @@ class RateLimitedLog:
 
         `source`: who caused it, to be counted apart; empty: not known. The IPv6 addresses of a /64 are one.
         """
-        source = _network(source)
+        source = source_of(source)
         seen = self._seen.setdefault((level, kind), _Kind())
         seen.count += 1
-        left_out = seen.left_out
-        is_new = bool(source) and source not in left_out and len(left_out) < _MAX_SOURCES
-        if is_new:
-            left_out[source] = 0
-        if is_new or seen.count <= self._most:
+        if seen.sources.is_first(source) or seen.count <= self._most:
             LOG.log(level, "%s", text)
         else:
-            counted = source if source in left_out else ""
-            left_out[counted] = left_out.get(counted, 0) + 1
+            seen.sources.leave_out(source)
         if len(self._seen) > _MAX_KINDS:
             self.flush()
         elif self._timer is None:
@@ -88,35 +81,9 @@ class RateLimitedLog:
             self._timer = None
         seen, self._seen = self._seen, {}
         for (level, kind), lines in seen.items():
-            left_out = {source: count for source, count in lines.left_out.items() if count}
-            if left_out:
-                total = sum(left_out.values())
-                LOG.log(
-                    level, "%s (%d more times within a minute%s)", kind, total, _sources(left_out)
-                )
-
-
-def _network(source: str) -> str:
-    """The /64 of an IPv6 address: a single host may have all its addresses. Other sources stay."""
-    if ":" not in source:
-        return source
-    try:
-        return str(IPv6Network((source.partition("%")[0], 64), strict=False))
-    except ValueError:
-        return source
-
-
-def _sources(left_out: Mapping[str, int]) -> str:
-    """Return `: 40 from 10.0.0.7, 2 from others`, the most first; empty where no source is known."""
-    known = sorted(
-        (source for source in left_out if source), key=left_out.__getitem__, reverse=True
-    )
-    if not known:
-        return ""
-    parts = [f"{left_out[source]} from {source}" for source in known]
-    if "" in left_out:
-        parts.append(f"{left_out['']} from others")
-    return ": " + ", ".join(parts)
+            total, text = lines.sources.left_out(), lines.sources.text()
+            if total:
+                LOG.log(level, "%s (%d more times within a minute%s)", kind, total, text)
 
 
 class _Human(logging.Formatter):

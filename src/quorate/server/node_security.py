@@ -48,10 +48,12 @@ _WARN_EVERY_S: Final = 86_400.0
 class _ListenerTls:
     """TLS of one listener: the context of today and the names of its clients."""
 
-    def __init__(self, listener: str, values: Mapping[str, str], *, names: bool) -> None:
+    def __init__(
+        self, listener: str, values: Mapping[str, str], wall_s: Callable[[], float], *, names: bool
+    ) -> None:
         """names: the certificates of clients name them; with SASL, the login does."""
         self.listener = listener
-        self.certificates = ReloadingContext(values, server_context)
+        self.certificates = ReloadingContext(values, server_context, wall_s)
         self._mapper = SslPrincipalMapper(values.get(MAPPING_RULES)) if names else None
 
     def wrap(self, upper: SecuredProtocol) -> asyncio.Protocol:
@@ -67,8 +69,8 @@ class _ListenerTls:
 class _PeerTls:
     """TLS of the connections to other controllers."""
 
-    def __init__(self, values: Mapping[str, str]) -> None:
-        self.certificates = ReloadingContext(values, client_context)
+    def __init__(self, values: Mapping[str, str], wall_s: Callable[[], float]) -> None:
+        self.certificates = ReloadingContext(values, client_context, wall_s)
 
     def wrap(self, upper: SecuredProtocol, host: str) -> asyncio.Protocol:
         context = self.certificates.context
@@ -109,12 +111,12 @@ class NodeSecurity:
             for name in (listener.name for listener in config.listeners):
                 if config.security_protocols[name] in TLS_PROTOCOLS:
                     protocol = config.security_protocols[name]
-                    tls = _ListenerTls(name, self._values(name), names=protocol == "SSL")
+                    tls = _ListenerTls(name, self._values(name), wall_s, names=protocol == "SSL")
                     self._listeners[name] = ListenerSecurity(wrap=tls.wrap)
                     self._add(f"listener {name}", name, tls.certificates)
             name = config.controller_listener_names[0].upper()
             if config.security_protocols.get(name) in TLS_PROTOCOLS:
-                peer = _PeerTls(self._values(name))
+                peer = _PeerTls(self._values(name), wall_s)
                 self.peers = PeerSecurity(wrap=peer.wrap)
                 self._add("connections to controllers", name, peer.certificates)
         except StoreError as error:
@@ -171,12 +173,11 @@ class NodeSecurity:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _warn(self) -> None:
-        for what, state in self.certificates().items():
-            left = state.days_to_expiry
-            if left is not None and left < _WARN_DAYS:
-                when = f"expires in {left:.1f} days" if left > 0 else "has expired"
-                LOG.warning("The certificate of %s %s: renew it", what, when)
+    def _warn(self, what: str) -> None:
+        left = self._certificates[what].days_to_expiry(self._wall_s())
+        if left is not None and left < _WARN_DAYS:
+            when = f"expires in {left:.1f} days" if left > 0 else "has expired"
+            LOG.warning("The certificate of %s %s: renew it", what, when)
 
     def _warn_of_dynamic(self, configs: Mapping[str, str]) -> None:
         found = [
@@ -192,6 +193,14 @@ class NodeSecurity:
         self._without_effect = found
 
     def _poll(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            self._look(is_time_to_warn=loop.time() >= self._warn_at_s)
+        finally:
+            if loop.time() >= self._warn_at_s:
+                self._warn_at_s += _WARN_EVERY_S
+            self._timer = loop.call_later(POLL_S, self._poll, loop)
+
+    def _look(self, *, is_time_to_warn: bool) -> None:
         configs = self._dynamic()
         self._warn_of_dynamic(configs)
         open_files: dict[str, None] = {}
@@ -212,12 +221,10 @@ class NodeSecurity:
                     what,
                     one.fault,
                 )
+            if is_time_to_warn or changed is True:
+                self._warn(what)
         for warning in open_files:
             LOG.warning("%s", warning)
-        if loop.time() >= self._warn_at_s:
-            self._warn_at_s += _WARN_EVERY_S
-            self._warn()
-        self._timer = loop.call_later(POLL_S, self._poll, loop)
 
 
 def _open_key_store(values: Mapping[str, str], listener: str) -> Iterator[str]:

@@ -22,6 +22,12 @@ ALLOW_SAN_CHANGES: Final = "ssl.allow.san.changes"
 _TRUST_STORE: Final = ("ssl.truststore.location", "ssl.truststore.certificates")
 
 
+class NotYetValidError(TlsError):
+    """A certificate that is valid later."""
+
+    may_pass = True
+
+
 def check_switches(values: Mapping[str, str]) -> None:
     """Raise TlsError for a value of `ssl.allow.*.changes` that is not a boolean."""
     for key in (ALLOW_DN_CHANGES, ALLOW_SAN_CHANGES):
@@ -52,6 +58,39 @@ def check_key_change(old: KeyEntry | None, new: KeyEntry | None, values: Mapping
         _check_subjects(old.entries, new.entries, place)
     if not _is_allowed(values, ALLOW_SAN_CHANGES):
         _check_alternative_names(old.entries, new.entries, place)
+
+
+def check_validity(
+    old: KeyEntry | None, new: KeyEntry | None, values: Mapping[str, str], now_s: float
+) -> None:
+    """Raise TlsError for a certificate that is not valid now, where the one in use is.
+
+    No other side would take it. Kafka checks this for the listener between brokers (`SslEngineValidator`).
+    now_s: s since 1970.
+    """
+    if old is None or new is None:
+        return
+    in_use, found = old.chain[0], new.chain[0]
+    if _start(found) <= now_s <= _end(found) or not _start(in_use) <= now_s <= _end(in_use):
+        return
+    place = key_place(values)
+    if now_s < _start(found):
+        when = f"{found.not_valid_before_utc:%Y-%m-%d %H:%M:%SZ}"
+        raise NotYetValidError(
+            place,
+            f"the new certificate is not valid before {when}: it is used from then on. Check the clock "
+            "of this host",
+        )
+    when = f"{found.not_valid_after_utc:%Y-%m-%d %H:%M:%SZ}"
+    raise TlsError(place, f"the new certificate has expired at {when}: put a valid one there")
+
+
+def _start(certificate: x509.Certificate) -> float:
+    return certificate.not_valid_before_utc.timestamp()
+
+
+def _end(certificate: x509.Certificate) -> float:
+    return certificate.not_valid_after_utc.timestamp()
 
 
 def check_trust_change(old: Mapping[str, str], new: Mapping[str, str]) -> None:

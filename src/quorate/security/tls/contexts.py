@@ -104,7 +104,7 @@ def _set_up(context: TlsContext, values: Mapping[str, str], entry: KeyEntry | No
     if entry is not None:
         with named(key_place(values)):
             _load(context, entry)
-        context.own = entry.chain[0]
+        context.entry = entry
     if context.verify_mode != ssl.CERT_NONE:
         trusted = read_trust(values)
         if trusted is None:

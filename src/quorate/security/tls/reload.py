@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.base.file_stamp import FileStamp, file_stamp
-from quorate.security.tls.compatible import check_key_change, check_switches, check_trust_change
-from quorate.security.tls.stores import KeyEntry, key_place, named, read_key
+from quorate.security.tls.compatible import (
+    check_key_change,
+    check_switches,
+    check_trust_change,
+    check_validity,
+)
+from quorate.security.tls.stores import KeyEntry, StoreError, key_place, named
+from quorate.security.tls.streams import TlsContext
 
 _FILES: Final = ("ssl.keystore.location", "ssl.truststore.location")
 _DAY_S: Final = 86_400
@@ -23,18 +30,25 @@ class ReloadingContext:
     """
 
     def __init__(
-        self, values: Mapping[str, str], make: Callable[[Mapping[str, str]], ssl.SSLContext]
+        self,
+        values: Mapping[str, str],
+        make: Callable[[Mapping[str, str]], TlsContext],
+        wall_s: Callable[[], float] = time.time,
     ) -> None:
+        """`wall_s`: s since 1970."""
         self.fault: str | None = None
         """Why the changed files are not in use; None: they are."""
         self.refused_changes = 0
         """How many times changed files could not be used."""
         self._values = values
         self._make = make
+        self._wall_s = wall_s
+        self._may_pass = False
+        """Whether the fault may be over without a change of the files: they are read again."""
         self._seen = self._stamps()
         check_switches(values)
         self.context = make(values)
-        self._used, self._used_values = read_key(values), values
+        self._used, self._used_values = self.context.entry, values
         self.expires_at_s = _expiry(self._used)
         """When the first certificate of the chain expires, in s since 1970; None: there is none."""
 
@@ -50,27 +64,43 @@ class ReloadingContext:
         """
         old, self._values = self._values, self._values if values is None else values
         stamps = self._stamps()
-        if stamps == self._seen and self._values == old:
+        is_same = stamps == self._seen and self._values == old
+        if is_same and not self._may_pass:
             return None
         self._seen = stamps
+        self._may_pass = False
         try:
-            context = self._make(self._values)
-            entry = read_key(self._values)
-            with named(key_place(self._values)):
-                check_key_change(self._used, entry, self._values)
-            check_trust_change(self._used_values, self._values)
-        except (QuorateError, ssl.SSLError) as error:
+            self._take(self._make(self._values))
+        except (QuorateError, OSError) as error:
+            self._may_pass = _may_pass(error)
+            if is_same and self.fault == str(error):
+                return None
             self.fault = str(error)
             self.refused_changes += 1
             return False
+        return True
+
+    def _take(self, context: TlsContext) -> None:
+        entry = context.entry
+        with named(key_place(self._values)):
+            check_key_change(self._used, entry, self._values)
+            check_validity(self._used, entry, self._values, self._wall_s())
+            expires_at_s = _expiry(entry)
+        check_trust_change(self._used_values, self._values)
         self.context, self.fault = context, None
         self._used, self._used_values = entry, self._values
-        self.expires_at_s = _expiry(entry)
-        return True
+        self.expires_at_s = expires_at_s
 
     def _stamps(self) -> Sequence[FileStamp | None]:
         paths = (self._values.get(key) for key in _FILES)
         return [file_stamp(path) if path else None for path in paths]
+
+
+def _may_pass(error: QuorateError | OSError) -> bool:
+    """Whether the same files may be usable later: they cannot be read now, or descriptors are short."""
+    if isinstance(error, StoreError):
+        return error.may_pass
+    return isinstance(error, OSError) and not isinstance(error, ssl.SSLError)
 
 
 def _expiry(entry: KeyEntry | None) -> float | None:

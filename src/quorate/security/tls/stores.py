@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from pathlib import Path
 from typing import Final
 
 from cryptography import x509
@@ -25,6 +24,7 @@ from quorate.base.errors import QuorateError
 from quorate.base.file_errors import shown, why
 from quorate.security.tls.der import DerError, elements
 from quorate.security.tls.names import rfc2253
+from quorate.security.tls.store_file import read_store_file
 
 _JKS: Final = b"\xfe\xed\xfe\xed"
 _JCEKS: Final = b"\xce\xce\xce\xce"
@@ -49,10 +49,19 @@ _PEM: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", r
 class StoreError(QuorateError):
     """A store that cannot be read. The message names the key and never a password."""
 
+    may_pass = False
+    """Whether the same file may be usable later."""
+
     def __init__(self, key: str, reason: str) -> None:
         """`key` may have the file after it, in brackets."""
         super().__init__(f"{key}: {reason}")
         self.key = key.partition(" ")[0]
+
+
+class UnreadableFileError(StoreError):
+    """The file of a store cannot be read now."""
+
+    may_pass = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +190,9 @@ def _read(
     with_key: bool = True,
 ) -> _StoreContent:
     try:
-        data = Path(path).read_bytes()
+        data = read_store_file(path)
     except (OSError, ValueError) as error:
-        raise StoreError(place, f"cannot read {shown(path)}: {why(error)}") from None
+        raise UnreadableFileError(place, f"cannot read {shown(path)}: {why(error)}") from None
     where = f"{place} ({path})"
     if data.startswith(_JKS):
         return _jks(
@@ -293,7 +302,7 @@ def _jks(
             raise StoreError(place, "the password is wrong, or the JKS store was changed")
     try:
         return _jks_content(place, data, key_password, with_key)
-    except (ValueError, DerError, IndexError):
+    except (ValueError, TypeError, DerError, IndexError):
         raise StoreError(place, "a damaged JKS store") from None
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from cryptography import x509
 
+from quorate.security.tls.stores import KeyEntry
+
 
 class _SentChain:
     """What an SSL object adds to its class."""
@@ -36,7 +38,12 @@ TlsStream = TlsObject | TlsSocket
 class TlsContext(ssl.SSLContext):
     """A context that knows the certificate that it shows."""
 
-    own: x509.Certificate | None = None
-    """The certificate of this side; None: it has none."""
+    entry: KeyEntry | None = None
+    """The key of this side, and its certificates; None: it has none."""
     sslobject_class = TlsObject
     sslsocket_class = TlsSocket
+
+    @property
+    def own(self) -> x509.Certificate | None:
+        """The certificate of this side; None: it has none."""
+        return None if self.entry is None else self.entry.chain[0]
