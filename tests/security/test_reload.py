@@ -127,7 +127,7 @@ def test_half_a_file_and_a_key_without_its_certificate_are_used_when_they_are_wh
 
 
 def test_a_file_that_cannot_be_read_now_is_tried_again_without_a_change(tmp_path, monkeypatch):
-    """Whoever writes the file gives it its owner and mode after that."""
+    """A program may set owner and mode after it has written the file."""
     path = tmp_path / "node.pem"
     path.write_bytes(pem())
     node = Node(path)

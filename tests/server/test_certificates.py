@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from interop.kafka import HOST, Quorum, free_port, wait_for
 from narrow import as_any
 from quorate.config.node_file import load_config
+from quorate.security.tls.reload import ReloadingContext
 from quorate.server.certificates import CertificateState, security_detail
 from quorate.server.node_security import POLL_S, NodeSecurity
 
@@ -233,7 +234,7 @@ def test_a_new_certificate_that_expires_soon_is_logged_at_once(config, tmp_path,
 def test_an_unforeseen_error_does_not_end_the_look_at_the_files(config, monkeypatch):
     security, loop = NodeSecurity(config), Loop()
     security.watch(as_any(loop))
-    monkeypatch.setattr(security._certificates[LISTENER], "poll", lambda values: 1 / 0)
+    monkeypatch.setattr(ReloadingContext, "poll", lambda source, values: 1 / 0)
     for _ in range(3):
         with pytest.raises(ZeroDivisionError):
             loop.pass_to_next()

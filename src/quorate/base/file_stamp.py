@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 FileStamp = tuple[int, int, int, int]
-"""(time of the last write in ns, that of the last change of its owner, mode or name, size in bytes, inode)."""
+"""(last write, last change of owner, mode or name, size, inode); times in ns, the size in bytes."""
 
 
 def file_stamp(path: str | Path) -> FileStamp | None:

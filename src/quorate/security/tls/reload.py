@@ -35,7 +35,7 @@ class ReloadingContext:
         make: Callable[[Mapping[str, str]], TlsContext],
         wall_s: Callable[[], float] = time.time,
     ) -> None:
-        """`wall_s`: s since 1970."""
+        """wall_s: reads the clock, in s since 1970."""
         self.fault: str | None = None
         """Why the changed files are not in use; None: they are."""
         self.refused_changes = 0

@@ -315,7 +315,7 @@ def _token_changed(
         )
         message = f"{said}: no clock is past {token[1].deadline_ms}, or it asks to remove the token"
         require(is_over and not is_removal, TOKENS, message)
-    elif principal not in (token[1].owner, *token[1].renewers):
+    elif principal != token[1].owner and principal not in token[1].renewers:
         is_refused = code == ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
         require(is_refused, TOKENS, f"{said} of {principal} about {token[1]}")
     else:
