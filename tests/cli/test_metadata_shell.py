@@ -89,7 +89,22 @@ def test_a_time_outside_of_the_log_is_named(quorate, folder):  # noqa: F811
 def test_options_of_the_tool_may_stand_behind_the_command(quorate, folder):  # noqa: F811
     code, out, _ = quorate(SHELL, "-d", folder, "ls", "/image/topics", "--json", "--redact")
     assert (code, json.loads(out)["lines"]) == (0, ["byId", "byName"])
-    assert "unrecognized arguments: '-l'" in quorate(SHELL, "-d", folder, "ls", "-l").out
+    words = "ls", "/image/topics/byName", "--at-offset=5", "-d", folder
+    assert quorate(SHELL, *words).out == "t1\nt2\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--at-offst", 5, "ls", "/"), "No such option '--at-offst'. (Did you mean one of: '--at-off"),
+        (("ls", "/", "--redct"), "No such option '--redct'. Did you mean '--redact'?"),
+        (("ls", "-l"), "No such option '-l'."),
+    ],
+)
+def test_an_unknown_option_is_not_taken_for_a_command(quorate, folder, words, said):  # noqa: F811
+    """Unknown options became words of the command, and the error named another fault."""
+    code, out, err = quorate(SHELL, *words, *["-d", folder] * (words[0] == "ls"))
+    assert (code, out) == (1, "") and said in err
 
 
 def test_only_commands_that_show_something_read_on(quorate, monkeypatch):

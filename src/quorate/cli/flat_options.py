@@ -101,8 +101,8 @@ def open_tool(options: Mapping[str, Any], missing: str = NO_LIST) -> Admin:
 
 def reason_of(error: QuorateError) -> str:
     """The text of an error; of one that the cluster answered, without the name of its code."""
-    reason = getattr(error, "reason", None)
-    return reason if isinstance(reason, str) else str(error)
+    text = getattr(error, "text", getattr(error, "reason", None))
+    return text if isinstance(text, str) else str(error)
 
 
 def print_json(value: Any) -> None:

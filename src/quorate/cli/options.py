@@ -291,6 +291,11 @@ def note_wait(reason: str) -> None:
     click.echo(f"Waiting: {reason}", err=True)
 
 
+def note_resend(line: str) -> None:
+    """Say on stderr what an attempt without a response may have done."""
+    click.echo(line, err=True)
+
+
 def open_admin(
     options: Mapping[str, Any], on_wait: Callable[[str], None] = note_wait
 ) -> tuple[Admin, Settings | None]:
@@ -323,5 +328,5 @@ def open_admin(
     seconds = options.get("timeout")
     give_up_at = None if seconds is None else time.monotonic() + seconds
     limited = with_timeout(config, seconds)
-    admin = Admin(limited, on_wait=on_wait, give_up_at=give_up_at, on_refusal=note_refusal)
+    admin = Admin(limited, time.monotonic, on_wait, give_up_at, note_refusal, note_resend)
     return admin, settings

@@ -30,8 +30,7 @@ def print_parts(error: QuorateError, text: Callable[[Any], str] = str) -> None:
 
     if isinstance(error, PartlyDoneError):
         answered = [
-            (text(item), None if failed is None else failed.reason)
-            for item, failed in error.answered
+            (text(item), None if failed is None else failed.text) for item, failed in error.answered
         ]
         print_partly_done(error, answered, map(text, error.unknown), map(text, error.not_done))
 

@@ -30,7 +30,18 @@ class RequestFailedError(ClientError):
         """The node's text, or Kafka's text for the code."""
         self.is_bare = self.code.is_all_of(message)
         """Whether the response has no message of its own: the request was not refused, it expired."""
+        self.note = ""
+        """What an earlier attempt of the call may have done, whose response was lost."""
         super().__init__(f"{self.reason} ({self.code.name})")
+
+    @property
+    def text(self) -> str:
+        """The reason and the note, for people."""
+        return f"{self.reason}; {self.note}" if self.note else self.reason
+
+    def __str__(self) -> str:
+        without_note = super().__str__()
+        return f"{without_note}; {self.note}" if self.note else without_note
 
 
 class MismatchedEndpointTypeError(RequestFailedError):
@@ -115,13 +126,14 @@ def failure_of(code: int, message: str | None) -> RequestFailedError | None:
 
 def refusal_of(outcome: Any) -> tuple[RequestFailedError, object] | None:
     """The first refusal by an authorizer in what a call raised or returned, and its item (or None)."""
-    for item, error in _errors(outcome):
+    for item, error in errors_of(outcome):
         if isinstance(error, RequestFailedError) and error.code in DENIED:
             return error, item
     return None
 
 
-def _errors(outcome: Any) -> Iterator[tuple[object, Any]]:
+def errors_of(outcome: Any) -> Iterator[tuple[object, Any]]:
+    """The items of what a call raised or returned (None where they have no name), each with its value."""
     if isinstance(outcome, Exception):
         yield None, getattr(outcome, "cause", outcome)
     elif isinstance(outcome, Mapping):

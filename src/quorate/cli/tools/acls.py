@@ -198,7 +198,7 @@ def _note(
     errors = []
     for step, each in outcome:
         if isinstance(each, RequestFailedError):
-            steps.refused(step, each.reason)
+            steps.refused(step, each.text)
             errors.append(each)
         else:
             steps.done(step)

@@ -115,7 +115,7 @@ def _remove(send: Callable[[], None], kind: str, node_id: int, options: Mapping[
         is_supported = False
     except RequestFailedError as error:
         if error.code.name != "UNSUPPORTED_VERSION":
-            raise FlatToolError(error.reason) from None
+            raise FlatToolError(error.text) from None
         is_supported = False
     if options["as_json"]:
         print_json({"id": node_id, "unregistered": is_supported})

@@ -246,7 +246,7 @@ def _update(
             outcome = dict.fromkeys(levels, error)
     if as_json:
         rows = [
-            {"feature": name, "level": levels[name], "error": failure and failure.reason}
+            {"feature": name, "level": levels[name], "error": failure and failure.text}
             for name, failure in sorted(outcome.items())
         ]
         click.echo(json.dumps({"dryRun": dry_run, "features": rows}, indent=2))
@@ -260,7 +260,7 @@ def _update(
         else:
             failures += 1
             what = f"disable {name}" if verb == "disable" else f"{verb} {name} to {level}"
-            click.echo(f"{'Can' if dry_run else 'Could'} not {what}. {failure.reason}", err=as_json)
+            click.echo(f"{'Can' if dry_run else 'Could'} not {what}. {failure.text}", err=as_json)
     if failures:
         raise FeatureToolError(f"{failures} out of {len(levels)} operation(s) failed.")
 

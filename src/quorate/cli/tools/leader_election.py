@@ -184,7 +184,7 @@ def _report(
         for each, error in failed.items():
             lines.append(
                 f"Error completing leader election ({kind}) for partition: {each}: "
-                f"{exception_name(error.code)}: {error.reason}"
+                f"{exception_name(error.code)}: {error.text}"
             )
         for line in fold(lines):
             click.echo(line)
@@ -199,5 +199,5 @@ def _json(partition: PartitionName, error: RequestFailedError | None) -> dict[st
         "topic": partition.topic,
         "partition": partition.partition,
         "result": "elected" if error is None else "not needed" if noop else "failed",
-        "error": None if error is None or noop else error.reason,
+        "error": None if error is None or noop else error.text,
     }

@@ -210,7 +210,7 @@ def _refusal(error: ClientError) -> tuple[ErrorCode | None, str]:
     from quorate.client.results import RequestFailedError
 
     if isinstance(error, RequestFailedError):
-        return error.code, error.reason
+        return error.code, error.text
     unsupported = isinstance(error, UnsupportedVersionError)
     return ErrorCode.UNSUPPORTED_VERSION if unsupported else None, str(error)
 

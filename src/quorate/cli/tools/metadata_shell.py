@@ -25,7 +25,7 @@ _DIFF: Final = "diff"
 
 @click.command(
     cls=ToolCommand,
-    context_settings={**CONTEXT, "ignore_unknown_options": True, "allow_interspersed_args": False},
+    context_settings=CONTEXT,
     epilog="""\b
 Without a command the shell is interactive: type help there.
 Examples:
@@ -81,7 +81,7 @@ Examples:
 )
 @click.option("--redact", is_flag=True, help="Hide credentials, tokens and sensitive configs.")
 @json_option
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.argument("command", nargs=-1)
 def metadata_shell(
     snapshot: str | None,
     directory: str | None,
@@ -104,9 +104,6 @@ def metadata_shell(
         until_of,
     )
 
-    # No command has options: those of the tool may stand behind it, too.
-    as_json, redact = as_json or "--json" in command, redact or "--redact" in command
-    command = tuple(word for word in command if word not in ("--json", "--redact"))
     until = until_of(at_offset, at_time)
     is_live = live["controllers"] is not None or live["config"] is not None
     if (snapshot is not None) + (directory is not None) + is_live != 1:

@@ -125,10 +125,10 @@ def _check_begun(outcome: Mapping[PartitionName, RequestFailedError | None], ste
     for each in sorted(outcome.keys() - errors.keys()):
         steps.done(_reassignment_step(each))
     for each, error in errors.items():
-        steps.refused(_reassignment_step(each), error.reason)
+        steps.refused(_reassignment_step(each), error.text)
     if errors:
         lines = ["Error reassigning partition(s):"]
-        lines += [f"{each}: {errors[each].reason}" for each in sorted(errors)]
+        lines += [f"{each}: {errors[each].text}" for each in sorted(errors)]
         raise FlatToolError("\n".join(lines))
 
 
@@ -243,7 +243,7 @@ def move_directories(
                     )
             elif error.code.name != "REPLICA_NOT_AVAILABLE":
                 raise FlatToolError(
-                    f"Failed to alter dir for {replica_text(replica)}: {error.reason}"
+                    f"Failed to alter dir for {replica_text(replica)}: {error.text}"
                 )
         if not pending:
             return

@@ -117,7 +117,7 @@ def _apply(admin: Admin, changes: Changes, steps: Steps, what: str) -> dict[Reso
         if len(changes) > 1:
             raise
         return {each: str(error) for each in changes}
-    failed = {each: error.reason for each, error in outcome.items() if error is not None}
+    failed = {each: error.text for each, error in outcome.items() if error is not None}
     for step in change_steps(what, {each: changes[each] for each in outcome if each not in failed}):
         steps.done(step)
     return failed

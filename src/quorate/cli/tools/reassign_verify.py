@@ -342,8 +342,8 @@ def _cancel_moves(admin: Admin, active: Sequence[PartitionName], steps: Steps) -
     for each in sorted(outcome.keys() - errors.keys()):
         steps.done(_cancelling(each))
     for each, error in errors.items():
-        steps.refused(_cancelling(each), error.reason)
+        steps.refused(_cancelling(each), error.text)
     if errors:
         lines = [f"Error cancelling partition reassignment{plural(errors)} for:"]
-        lines += [f"{each}: {errors[each].reason}" for each in sorted(errors)]
+        lines += [f"{each}: {errors[each].text}" for each in sorted(errors)]
         raise FlatToolError("\n".join(lines))

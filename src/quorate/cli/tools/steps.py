@@ -61,7 +61,7 @@ class Steps:
                 if failed is None:
                     self.done(step(item))
                 else:
-                    self.refused(step(item), failed.reason)
+                    self.refused(step(item), failed.text)
             raise
 
     @contextmanager

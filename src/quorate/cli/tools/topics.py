@@ -277,10 +277,12 @@ def _create(admin: Admin, options: Mapping[str, Any]) -> None:
     outcome = admin.create_topics([topic])[name]
     if isinstance(outcome, RequestFailedError):
         if outcome.code.name == "TOPIC_ALREADY_EXISTS" and options["if_not_exists"]:
+            if outcome.note:
+                click.echo(f"Note: {outcome.note}", err=True)
             if options["as_json"]:
                 print_json({"topic": name, "created": False})
             return
-        raise TopicToolError(outcome.reason)
+        raise TopicToolError(outcome.text)
     if options["as_json"]:
         from quorate.base.ids import uuid_to_text
 
@@ -324,14 +326,14 @@ def _finish(
     failed = {name: error for name, error in outcome.items() if error is not None}
     done = [name for name in outcome if name not in failed]
     if options["as_json"]:
-        print_json([{"topic": n, "error": e and e.reason} for n, e in outcome.items()])
+        print_json([{"topic": n, "error": e and e.text} for n, e in outcome.items()])
     if not failed:
         return
     if len(outcome) > 1:
         click.echo(f"{what}: {', '.join(done) or 'no topic'}", err=True)
         for name, error in failed.items():
-            click.echo(f"Not {what.lower()}: {name}: {error.reason}", err=True)
-    raise TopicToolError(next(iter(failed.values())).reason)
+            click.echo(f"Not {what.lower()}: {name}: {error.text}", err=True)
+    raise TopicToolError(next(iter(failed.values())).text)
 
 
 _PERFORM: Final = {

@@ -47,10 +47,15 @@ class AsyncAdmin(
         config: ClientConfig,
         monotonic: Callable[[], float] = time.monotonic,
         on_wait: Callable[[str], None] = lambda reason: None,
+        on_resend: Callable[[str], None] = lambda line: None,
     ) -> None:
-        """`on_wait` gets the reason once per call that takes longer than `report_after_ms`."""
+        """`on_wait` gets the reason once per call that takes longer than `report_after_ms`.
+
+        `on_resend` gets a line about a change that was sent twice, where its result does not show what the
+        first attempt may have done.
+        """
         OpenedByAddresses.__init__(self, config)
-        Calls.__init__(self, Router(config, AsyncioIo(), monotonic, on_wait))
+        Calls.__init__(self, Router(config, AsyncioIo(), monotonic, on_wait, on_resend=on_resend))
 
     async def __aenter__(self) -> Self:
         return self

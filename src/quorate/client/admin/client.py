@@ -198,16 +198,19 @@ class Admin(OpenedByAddresses):
         on_wait: Callable[[str], None] = lambda reason: None,
         give_up_at: float | None = None,
         on_refusal: Callable[[str], None] = lambda line: None,
+        on_resend: Callable[[str], None] = lambda line: None,
     ) -> None:
         """`on_wait` gets the reason once per call that takes longer than `report_after_ms`.
 
         `give_up_at` (monotonic, s) ends every call; None: each has `default_api_timeout_ms`. `on_refusal`
         gets a line about each call that an authorizer refused: by which node, and which ACL is missing.
+        `on_resend` gets a line about a change that was sent twice, where its result does not show what the
+        first attempt may have done.
         """
         super().__init__(config)
         self._on_refusal = on_refusal
         self._lock = RLock()
-        self._router = Router(config, BlockingIo(), monotonic, on_wait, give_up_at)
+        self._router = Router(config, BlockingIo(), monotonic, on_wait, give_up_at, on_resend)
 
     def __enter__(self) -> Self:
         return self

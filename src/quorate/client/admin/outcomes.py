@@ -37,10 +37,16 @@ _CHECKS: Final = {
 _FEW_NAMES: Final = 5
 
 
+def change_of(request: Message) -> int | None:
+    """The API key of a request that changes something, else None."""
+    key = type(request).schema.key
+    return None if key in READS or getattr(request, "validate_only", False) else key
+
+
 def note_of(request: Message) -> str | None:
     """Say what a request without a response may have done; None for one that changes nothing."""
-    key = type(request).schema.key
-    if key is None or key in READS:
+    key = change_of(request)
+    if key is None:
         return None
     return f"the change may have been applied: check {_CHECKS.get(key, 'it')} before you repeat it"
 

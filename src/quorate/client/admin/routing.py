@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -21,8 +22,9 @@ from quorate.client.admin.absent_nodes import (
 )
 from quorate.client.admin.deadlines import Deadlines, backoff
 from quorate.client.admin.io import Io
-from quorate.client.admin.outcomes import READS, is_unknown
+from quorate.client.admin.outcomes import READS, change_of, is_unknown
 from quorate.client.admin.pool import ClientClosedError, ClientConfig, Pool
+from quorate.client.admin.sent_again import Lost, lost_attempt, note_lost_attempt
 from quorate.client.connection import Connection, Decode, SentRequest
 from quorate.client.errors import (
     ClientError,
@@ -55,6 +57,8 @@ SPREAD: Final = 4
 """Connections that share the parts of a large call."""
 READ_AGAIN_S: Final = 1.0
 """How long a controller is believed to be the active one without asking again, for reads."""
+_CHANGE: Final[ContextVar[int | None]] = ContextVar("change", default=None)
+"""The API key of the change that the attempt that runs has sent."""
 _SHORT_MS: Final = 100
 """An attempt with less time may fail only because its call gives up."""
 M = TypeVar("M", bound=Message)
@@ -74,16 +78,19 @@ class Router:
         monotonic: Callable[[], float] = time.monotonic,
         on_wait: Callable[[str], None] = lambda reason: None,
         give_up_at: float | None = None,
+        on_resend: Callable[[str], None] = lambda line: None,
     ) -> None:
         """`on_wait` gets the reason once per call that takes longer than `report_after_ms`.
 
-        `give_up_at` (monotonic, s) ends all calls; None: each call has its own API timeout.
+        `give_up_at` (monotonic, s) ends all calls; None: each call has its own API timeout. `on_resend`
+        gets a line about a change that was sent twice and may have been made twice.
         """
         self.config = config
         self._io = io
         self._now = monotonic
         self.deadlines = Deadlines(monotonic, config.default_api_timeout_ms, give_up_at)
         self._on_wait = on_wait
+        self._on_resend = on_resend
         self._pool = Pool(config, io, self.deadlines)
         self._controller: Address | None = None
         self._named_by: Address | None = None
@@ -108,6 +115,8 @@ class Router:
         self, connection: Connection, request: Message, answer: type[M], at_least: int = 0
     ) -> M:
         """Send the request; a connection that fails is not used again."""
+        if (key := change_of(request)) is not None:
+            _CHANGE.set(key)
         return await self._pool.ask(connection, request, answer, at_least)
 
     async def ask_active(self, request: Message, answer: type[M], at_least: int = 0) -> M:
@@ -179,8 +188,8 @@ class Router:
     async def retry(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Repeat `attempt` while its failure is retriable, until the API timeout.
 
-        A change that an earlier attempt may have made ends with NoResponseError, whatever the last
-        attempt met.
+        A change that an earlier attempt may have made ends with NoResponseError, whatever made the last
+        attempt fail. Where the last attempt has a response, its errors have a note (`sent_again`).
         """
         with self.deadlines.one_call() as (started, ends):
             return await self._retry(attempt, started, ends)
@@ -191,12 +200,16 @@ class Router:
         attempts = 0
         closings = self._pool.closings
         note = ""
+        lost: Lost | None = None
         last: ClientError | None = None
         left_ms = (ends - started) * 1000
         while True:
             try:
+                _CHANGE.set(None)
                 found = await attempt()
                 self._failed_attempts.clear()
+                if lost is not None and (line := note_lost_attempt(found, lost)) is not None:
+                    self._on_resend(line)
                 return found
             except ClientClosedError as error:
                 raise ClientClosedError(error.note or note) from None
@@ -206,8 +219,11 @@ class Router:
             except RequestFailedError as error:
                 # 2. A retriable error, e.g. NOT_CONTROLLER: connections are fine, the controller moved.
                 if not error.code.retriable:
+                    if lost is not None:
+                        note_lost_attempt(error, lost)
                     raise
                 failure = error
+            lost = lost_attempt(failure, _CHANGE.get()) or lost
             self._controller = None
             note = getattr(failure, "note", "") or note
             self._check_not_closed(closings, note)
