@@ -20,7 +20,8 @@ AGAIN = QUORATE_PURE_PYTHON=1 $(if $(QUORATE_LONG),,QUORATE_QUICK=1)
 # The interpreter and pytest keep what they compiled, of the package and of rewritten tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quickstart test test-long check lint quick bench campaign guards lock clean native dist differential
+.PHONY: quickstart test test-long compiled interpreted interpreted-tests check lint quick bench campaign
+.PHONY: guards lock clean native dist differential
 
 quickstart: .venv/runtime.stamp native
 	@$(BIN)/quorate quickstart $(ARGS)
@@ -33,9 +34,19 @@ WORKERS ?= 3
 test:
 	@$(MAKE) --no-print-directory -j 2 .venv/dev.stamp .kafka/suite.stamp
 	@$(MAKE) --no-print-directory -j 2 native lint
+	@$(MAKE) --no-print-directory -j 2 compiled interpreted
+
+compiled:
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --durations=30 $(ARGS)
-	$(AGAIN) $(BIN)/pytest -n $(WORKERS) -m "not slow and not interop" $(PURE)
-	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n 2 -m interpreted tests/raft tests/sim
+
+# Takes the processor while the workers of `compiled` wait: for a third of their time it is idle.
+# Its output comes at its end in one piece, so that it does not mix with theirs.
+interpreted:
+	@$(MAKE) --no-print-directory --output-sync=recurse interpreted-tests
+
+interpreted-tests:
+	$(AGAIN) $(BIN)/pytest -n 1 -m "not slow and not interop" $(PURE)
+	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n 1 -m interpreted tests/raft tests/sim
 
 # tests/time_budget.py says what `make test` leaves to other days.
 test-long:

@@ -80,7 +80,7 @@ def turn(item: pytest.Item) -> tuple[int, bool]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave to the second pass of `make test` what a compiled core cannot take.
+    """Leave to `make interpreted` what a compiled core cannot take.
 
     A worker of several takes what is long before what is short, so that all of them end together.
     """

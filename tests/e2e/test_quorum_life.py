@@ -14,7 +14,7 @@ from interop.kafka import Quorum, new_uuid, wait_for
 from interop.process import QUORATE, QuorateNode, run_tool
 from narrow import not_none
 from retries import DurabilityViolationError
-from time_budget import DAY, share
+from time_budget import DAY, one_day_in, share
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -215,6 +215,7 @@ def test_kills_lose_no_acknowledged_record(quorum):
     assert_all_confirmed(quorum)
 
 
+@one_day_in(2, 0)
 def test_a_single_voter_keeps_every_acknowledged_record_through_kills(tmp_path):
     """Only the own disk can keep the record."""
     with Quorum(tmp_path, {1: "quorate"}) as quorum:

@@ -12,6 +12,7 @@ from interop.process import QUORATE, QuorateNode, run_tool, wait_for
 from quorate.config.node_config import AUTHORIZER, STANDARD_AUTHORIZER, SUPER_USERS
 from quorate.formats.files import parse_snapshot_name
 from quorate.security.tls.authority import Authority
+from time_budget import todays
 
 PASSWORD = "Kx7-secret-of-controllers"
 USER_PASSWORD = "Qp9-secret-of-alice"
@@ -136,7 +137,7 @@ SCRAM = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+@pytest.mark.parametrize("mechanism", todays(2, ["PLAIN", "SCRAM-SHA-512"]))
 def test_a_quorum_elects_again_after_all_stopped(tmp_path, mechanism):
     """Cold start: until a high watermark is known, credentials and permissions come from the disk.
 

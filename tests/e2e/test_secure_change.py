@@ -22,6 +22,7 @@ from quorate.security.tls.authority import Authority
 from quorate.wire.header import encode_request
 from quorate.wire.messages.security import SaslAuthenticateRequest, SaslHandshakeRequest
 from retries import DurabilityViolationError
+from time_budget import one_day_in
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("secure-change")]
 
@@ -223,7 +224,7 @@ def changing(tmp_path_factory, request):
     "changing",
     [
         pytest.param(OURS, id="ours"),
-        pytest.param(MIXED, id="mixed", marks=pytest.mark.interop),
+        pytest.param(MIXED, id="mixed", marks=[pytest.mark.interop, one_day_in(2, 1)]),
     ],
     indirect=True,
 )
@@ -335,6 +336,7 @@ def test_clients_that_log_in_again_at_once_cause_no_second_election(changing):
 
 
 @pytest.mark.parametrize("changing", [pytest.param(OURS, id="ours")], indirect=True)
+@one_day_in(2, 0)
 def test_certificates_change_on_a_running_quorum(changing):
     """By file, by dynamic config, and not by a broken file; the connections that are open stay."""
     skip_unless_secure(changing)

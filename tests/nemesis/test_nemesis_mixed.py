@@ -11,7 +11,7 @@ from time_budget import one_day_in
 
 @pytest.mark.slow
 @pytest.mark.interop
-@one_day_in(2, turn=0)
+@one_day_in(2, 1)
 def test_a_mixed_quorum_violates_nothing(tmp_path):
     """NodeProcess 3 is Kafka's; `pick` 0.9 selects it."""
     faults = (

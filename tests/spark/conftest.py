@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(QUICK_JVM))
 os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(QUICK_JVM))
 
-BESIDE_THE_CLUSTER = re.compile(r"campaign/|test_(resolved|settings|stream_\w+)\.py")
+BESIDE_THE_CLUSTER = re.compile(
+    r"campaign/|test_(resolved|settings|stream_\w+|tables_findings)\.py"
+)
 """Files whose tests take the session of the worker that has the cluster, which would end long before
 the worker with all others. Each has about half of the time."""
 

@@ -97,7 +97,7 @@ def test_history_and_time_travel(driver, spark, disturbed, whole):
     assert all(lost.values())
 
 
-@one_day_in(3, 0)
+@one_day_in(3, 2)
 def test_report(driver, spark, disturbed, whole, tmp_path):
     pages = [
         driver.run_and_lose_a_worker(jobs.page, disturbed.root, str(tmp_path / "one.html")),

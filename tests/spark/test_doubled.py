@@ -12,7 +12,7 @@ from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.store import RunPlan
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, places, rows_of, warehouses
-from time_budget import one_day_in
+from time_budget import one_day_in, todays
 
 SAME = "a-first/node1"
 
@@ -33,7 +33,7 @@ def quiet(spark, tmp_path_factory):
     return home
 
 
-@pytest.mark.parametrize("job", ["bronze", "state"])
+@pytest.mark.parametrize("job", todays(2, ["bronze", "state"]))
 def test_doubled_history_is_found_and_derived_again(
     spark, pipeline, tmp_path, monkeypatch, quiet, job
 ):

@@ -25,7 +25,7 @@ from quorate.spark.tables.read_version import read_version
 from quorate.spark.tables.store import LostCommitError, RunPlan, WarehouseError
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, places, rows_of
-from time_budget import one_in
+from time_budget import one_in, todays
 
 RUNS = 5
 
@@ -301,7 +301,7 @@ def whole(spark, tmp_path_factory):
     return home, state(spark, home)
 
 
-@pytest.mark.parametrize("which", [0, 2, -1])
+@pytest.mark.parametrize("which", todays(3, [0, 2, -1]))
 def test_state_without_recoverable_commits_is_derived_again(
     spark, tmp_path, monkeypatch, which, whole
 ):

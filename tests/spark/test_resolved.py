@@ -31,7 +31,7 @@ from spark.fleet import DYNAMIC, places, rows_of
 from spark.logs import START_MS, fence, log_directory, snapshot
 from spark.test_refusals import AT_THREE, AT_TWO, LEADER, ONE, SOUND, THREE, TWO, flipped
 from spark.test_tables_findings import TAIL, flipped_record
-from time_budget import one_day_in
+from time_budget import one_day_in, todays
 
 FILE = f"/n1/__cluster_metadata-0/{0:020}.log"
 
@@ -157,7 +157,7 @@ def open_rows(home) -> list[tuple[str, str]]:
     return sorted((r["cluster_id"], r["reason"]) for r in rows if r["resolved_run"] is None)
 
 
-@one_day_in(2, 1)
+@one_day_in(2, 0)
 def test_what_has_healed_is_resolved_by_the_run_that_found_it_sound(
     spark, pipeline, tmp_path: Path
 ):
@@ -216,7 +216,7 @@ def test_what_has_healed_is_resolved_by_the_run_that_found_it_sound(
     assert open_rows(home) == LEFT
 
 
-@one_day_in(2, 0)
+@one_day_in(2, 1)
 def test_a_replica_that_was_truncated_resolves_its_uncommitted_end(spark, tmp_path: Path):
     home = str(tmp_path / "home")
     node4 = tmp_path / "node4"
@@ -234,7 +234,7 @@ def test_a_replica_that_was_truncated_resolves_its_uncommitted_end(spark, tmp_pa
     assert not ingest(spark, places("d-divergent/node3"), home).bad
 
 
-@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("killed", todays(2, [False, True]))
 def test_a_record_that_fits_a_state_that_was_filled_is_resolved(
     spark, tmp_path: Path, monkeypatch, killed: bool
 ):

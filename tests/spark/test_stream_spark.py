@@ -161,6 +161,7 @@ def both(quorum, other) -> dict[str, str]:
     }
 
 
+@one_day_in(2, 0)
 def test_a_cluster_that_stops_answering_in_a_run_is_reported(spark, quorum, other, tmp_path):
     other.write(2)
     (node,) = other.controllers
@@ -183,7 +184,7 @@ def test_a_cluster_that_stops_answering_in_a_run_is_reported(spark, quorum, othe
     )
 
 
-@one_day_in(2, 0)
+@one_day_in(2, 1)
 def test_a_cluster_that_is_silent_at_the_end_of_a_job_is_reported(spark, quorum, other, tmp_path):
     """Not one that has come in since the job began.
 

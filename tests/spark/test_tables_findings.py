@@ -105,7 +105,7 @@ def test_bad_input_is_bad_each_time(spark, tmp_path: Path):
     assert not ingest(spark, [sound], home).bad
 
 
-@pytest.mark.parametrize("stage", ["rewind", "bronze", "state"])
+@pytest.mark.parametrize("stage", todays(3, ["rewind", "bronze", "state"]))
 def test_a_job_that_was_killed_ends_as_an_undisturbed_one(
     spark, tmp_path: Path, monkeypatch, stage: str
 ):
@@ -128,6 +128,7 @@ def test_a_job_that_was_killed_ends_as_an_undisturbed_one(
     assert summary.clusters[DYNAMIC].known_before == {"superseded": 10}
 
 
+@one_day_in(2, 1)
 def test_bad_input_of_a_job_that_was_killed_is_bad_for_the_next(spark, tmp_path: Path, monkeypatch):
     """Killed when bronze and quarantine are written, but not yet the state."""
     every = bad_input(tmp_path / "input")
@@ -150,6 +151,7 @@ def test_bad_input_of_a_job_that_was_killed_is_bad_for_the_next(spark, tmp_path:
         assert summary.bad and any(reason in counts for counts in counts_of), reason
 
 
+@one_day_in(2, 0)
 def test_a_range_that_was_taken_back_is_reported_after_a_lost_race(
     spark, tmp_path: Path, monkeypatch
 ):

@@ -11,7 +11,7 @@ from time_budget import one_day_in
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.xdist_group("spark-cluster")]
 
 
-@one_day_in(3, 2)
+@one_day_in(3, 0)
 def test_a_killed_worker_loses_and_doubles_no_row(driver, local, tmp_path):
     out = tmp_path / "out"
     result = driver.run_and_lose_a_worker(
