@@ -43,7 +43,7 @@ RETIRED_WORDS = {
     "ledger": "fault budget",
     "legal[_ ]moves": "legal transitions",
     "luck": "rng",
-    "mend|mends|mending": "fix or repair",
+    "mend|mends|mended|mending": "fix or repair",
     "news": "what changed, as its own term",
     "obeys?|obeyed": "apply or accept",
     "patient": "long-running",

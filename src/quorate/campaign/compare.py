@@ -23,7 +23,7 @@ class VersionChange:
 
     traces: common seeds whose traces differ
     broken: common seeds that fail only with this version; `broken_seeds` has the first of them
-    mended: common seeds that fail only with the first version
+    fixed: common seeds that fail only with the first version
     gained, lost: coverage points that only this version, or only the first one, has reached
 
     The names are keys of the command's JSON.
@@ -33,7 +33,7 @@ class VersionChange:
     traces: int
     broken: int
     broken_seeds: list[int]
-    mended: int
+    fixed: int
     gained: list[str]
     lost: list[str]
 
@@ -85,12 +85,12 @@ def _change(
 
     pairs = _outcomes(before, "old").join(_outcomes(now, "new"), "seed")
     broken = F.col("new_failed") & ~F.col("old_failed")
-    mended = F.col("old_failed") & ~F.col("new_failed")
+    fixed = F.col("old_failed") & ~F.col("new_failed")
     sums = pairs.agg(
         F.count("*").alias("common"),
         F.count_if(F.col("old_trace") != F.col("new_trace")).alias("traces"),
         F.count_if(broken).alias("broken"),
-        F.count_if(mended).alias("mended"),
+        F.count_if(fixed).alias("fixed"),
     ).first()
     assert sums is not None
     named = pairs.where(broken).orderBy("seed").limit(NAMED) if sums["broken"] else None
@@ -99,7 +99,7 @@ def _change(
         sums["traces"],
         sums["broken"],
         [] if named is None else [row["seed"] for row in named.select("seed").collect()],
-        sums["mended"],
+        sums["fixed"],
         sorted(set(old.not_reached) - set(new.not_reached)),
         sorted(set(new.not_reached) - set(old.not_reached)),
     )
@@ -159,8 +159,8 @@ def change_lines(change: VersionChange, one: CampaignVersion, first: CampaignVer
         more = change.broken - len(change.broken_seeds)
         named = ", ".join(map(str, change.broken_seeds)) + (f" and {more} more" if more else "")
         lines.append(f"{change.broken:,} seeds fail that did not: {named}")
-    if change.mended:
-        lines.append(f"{change.mended:,} seeds no longer fail")
+    if change.fixed:
+        lines.append(f"{change.fixed:,} seeds no longer fail")
     return [*lines, *_coverage_lines(change)]
 
 

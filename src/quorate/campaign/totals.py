@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.sim.coverage.coverage_points import ALL_COVERAGE_POINTS, not_reached
+from quorate.sim.coverage.coverage_points import ALL_COVERAGE_POINTS, RENAMED, not_reached
 from quorate.sim.run.campaign import CampaignError, Code
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def add_up(rows: DataFrame, code: Code, where: str) -> CampaignTotals:
         tuple(round(value, 1) for value in sums["healing_ms"] or [0.0] * len(PERCENTILES)),
         {row["failure_check"]: row["count"] for row in checks.orderBy("failure_check").collect()},
         {
-            row["mark"]: CoverageCount(row["seeds"], row["times"])
+            RENAMED.get(row["mark"], row["mark"]): CoverageCount(row["seeds"], row["times"])
             for row in marks.orderBy("mark").collect()
         },
     )

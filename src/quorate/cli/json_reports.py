@@ -332,7 +332,7 @@ PIPELINE: Final[Mapping[str, Schema]] = {
                         traces=NUMBER,
                         broken=NUMBER,
                         broken_seeds=list_of(NUMBER),
-                        mended=NUMBER,
+                        fixed=NUMBER,
                         gained=list_of(TEXT),
                         lost=list_of(TEXT),
                     )

@@ -8,7 +8,7 @@ from typing import Any
 from pyarrow import parquet
 
 from quorate.campaign.results import write_part
-from quorate.sim.coverage.coverage_points import ALL_COVERAGE_POINTS
+from quorate.sim.coverage.coverage_points import ALL_COVERAGE_POINTS, RENAMED
 from quorate.sim.plan.plan import Plan
 from quorate.sim.run.campaign import Code, row_of
 from quorate.sim.run.run import Failure, WorldOutcome
@@ -31,9 +31,16 @@ def pretend(
     failing: tuple[int, ...] = (),
     missed: tuple[str, ...] = (),
     trace: str = "ab",
+    *,
+    earlier: bool = False,
 ) -> Path:
-    """Write made-up results: for each seed 100 events, `seed` ms of recovery time, and 0.5 s."""
-    marks = dict.fromkeys(set(ALL_COVERAGE_POINTS) - set(missed), 2)
+    """Write made-up results: for each seed 100 events, `seed` ms of recovery time, and 0.5 s.
+
+    With `earlier` the coverage points have the names that an earlier release gave them.
+    """
+    former = {new: old for old, new in RENAMED.items()} if earlier else {}
+    reached = set(ALL_COVERAGE_POINTS) - set(missed)
+    marks = {former.get(name, name): 2 for name in reached}
     rows = []
     for seed in seeds:
         failure = Failure("liveness", "nobody leads", 9000, 100) if seed in failing else None

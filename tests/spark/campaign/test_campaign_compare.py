@@ -20,7 +20,7 @@ MISSED_BEFORE, MISSED_NOW = "fault: kill", "everything healed"
 def versions(tmp_path_factory):
     """Of the next version's seeds 90 are common; 2 of them newly fail, 1 no longer does."""
     home = tmp_path_factory.mktemp("versions")
-    old = pretend(home / "old", range(100), failing=(20, 21), missed=(MISSED_BEFORE,))
+    old = pretend(home / "old", range(100), failing=(20, 21), missed=(MISSED_BEFORE,), earlier=True)
     new = pretend(home / "new", range(10, 40), NEXT, failing=(20, 30, 31), missed=(MISSED_NOW,))
     pretend(new, range(40, 110), NEXT, missed=(MISSED_NOW,), trace="cd")
     return str(old), str(new)
@@ -39,7 +39,7 @@ def test_all_versions_are_compared_with_the_first(spark, versions):
     change = new.change
     assert change is not None and new.is_worse
     assert (change.common, change.traces) == (90, 60)
-    assert (change.broken, change.broken_seeds, change.mended) == (2, [30, 31], 1)
+    assert (change.broken, change.broken_seeds, change.fixed) == (2, [30, 31], 1)
     assert (change.gained, change.lost) == ([MISSED_BEFORE], [MISSED_NOW])
 
 
@@ -61,7 +61,7 @@ def test_the_command_prints_a_table_and_writes_a_page(pipeline, versions, tmp_pa
     code, out, _ = pipeline("campaign-report", *reversed(versions), "--json")
     back = json.loads(out)
     assert code == 1 and back[0]["change"] is None
-    assert back[1]["change"]["mended"] == 2 and back[1]["healing_ms"]["p50"] == 49.5
+    assert back[1]["change"]["fixed"] == 2 and back[1]["healing_ms"]["p50"] == 49.5
 
 
 @pytest.mark.slow

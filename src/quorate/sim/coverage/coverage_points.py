@@ -69,7 +69,7 @@ NOTES: Final[Mapping[str, str]] = {
     r".*resigned \(state machine": "a state machine gave up leading",
     r".*\(no leader followed\)": "nobody followed a leader that resigned",
     r".*\(connection to the leader lost\)": "a voter ran because the leader's connection broke",
-    r".*\(the leader ended its epoch\)": "a voter ran because the leader said goodbye",
+    r".*\(the leader ended its epoch\)": "a voter ran because the leader ended its epoch",
     r".*\(fetch timeout\)": "a follower ran after a silent leader",
     r".*\(election timeout\)": "a voter ran that knew no leader",
     r".*\(election timed out\)": "an election timed out",
@@ -81,13 +81,13 @@ NOTES: Final[Mapping[str, str]] = {
     r".*: vote of .* refused": "a vote was refused",
     r".*: vote of .* granted": "a vote was granted",
     r".*\(its disk has not moved": "a leader resigned because its disk hung",
-    r"leader .* ends epoch": "a follower heard its leader's goodbye",
+    r"leader .* ends epoch": "a follower received its leader's EndQuorumEpoch",
     r"voter change timed out": "a voter change timed out",
     r"add voter .* asks": "a voter-to-be was asked for its versions",
     r"auto join: joins": "an observer joined by itself",
     r"auto join: [A-Z]": "an observer was not let in at once",
     r"kraft.version 1 at": "a static quorum was upgraded",
-    r"voter .* reported itself": "a static voter told its leader its directory",
+    r"voter .* reported itself": "a static voter reported its directory to the leader",
     r"the configured static voters are ignored": "static voters were ignored",
     r"the voter set holds node": "a replica found its place taken by its old disk",
     r".* has another directory id": "a message for another directory was refused",
@@ -175,6 +175,13 @@ _SITUATIONS: Final = (
     *LONG_RUN_POINTS,
     *VOTER_UPDATE_POINTS,
 )
+
+RENAMED: Final[Mapping[str, str]] = {
+    "a voter ran because the leader said goodbye": "a voter ran because the leader ended its epoch",
+    "a follower heard its leader's goodbye": "a follower received its leader's EndQuorumEpoch",
+    "a static voter told its leader its directory": "a static voter reported its directory to the leader",
+}
+"""By their names in results of earlier releases."""
 
 ALL_COVERAGE_POINTS: Final[tuple[str, ...]] = (
     *(f"fault: {kind}" for kind in (*FAULT_EVENTS, *_RANDOM_FAULTS)),
