@@ -11,7 +11,7 @@ UV = $(if $(shell command -v uv),uv,$(BIN)/uv)
 PIP = $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python
 
 # Tested again without the compiled parts; so is what changes the core in memory.
-PURE = $(addprefix tests/,formats wire raft storage replica node server embed) \
+PURE = $(addprefix tests/,formats wire raft storage replica controller node server embed) \
   tests/test_native.py
 
 # The second pass repeats property tests of the first: it takes few examples, but for `make test-long`.

@@ -28,12 +28,14 @@ SOURCE: Final = ROOT / "src"
 PACKAGE: Final = SOURCE / "quorate"
 MANIFEST: Final = PACKAGE / "_native.json"
 _HOT: Final = {
-    "base": "check turns",
+    "base": "check java_order turns",
+    "controller": "context event_durations head mutation_quotas quotas rates request_quotas",
     "embed": "node outstanding",
-    "formats": "batch batch_records batch_view files snapshot varint",
-    "node": "answers api_row apis authorizations controller_node describe envelope node_io raft_rpc_inbound"
-    " raft_rpc_outbound queued_write record_parts record_writer request_limits requests waiting_writes"
-    " write_queue write_results",
+    "formats": "batch batch_records batch_view files records snapshot varint",
+    "node": "answers api_row apis authorizations client_quotas controller_node describe envelope long_answers"
+    " metadata_machine node_io old_versions own_writes raft_rpc_inbound raft_rpc_outbound queued_write"
+    " record_parts record_writer registration request_limits requests waiting_writes write_queue"
+    " write_results",
     "raft": "*",
     "replica": "applier disk_jobs disk_worker log_reads proposals replica"
     " snapshot_policy state_machine tail",

@@ -47,7 +47,7 @@ TOPICS = {"DescribeTopicPartitionsRequest": [page("bills", 0)]}
 
 
 @pytest.mark.parametrize(
-    ("words", "api", "response", "code", "made", "reads"),
+    "case",
     [
         (
             ("topics", "--create", "--topic", "bills"),
@@ -84,8 +84,9 @@ TOPICS = {"DescribeTopicPartitionsRequest": [page("bills", 0)]}
 )
 @pytest.mark.parametrize("as_json", [False, True])
 def test_the_text_says_that_the_lost_attempt_may_have_made_the_change(
-    tool: Any, words: Any, api: str, response: Any, code: Any, made: str, reads: Any, as_json: bool
+    tool: Any, case: Any, as_json: bool
 ) -> None:
+    words, api, response, code, made, reads = case
     outcome = tool(api, response(code), *words, *["--json"] * as_json, reads=reads)
     said = " ".join((outcome.out + outcome.err).split())
     assert outcome.code == 1
@@ -111,7 +112,14 @@ def test_a_cancellation_that_the_lost_attempt_may_have_made_is_explained(tool: A
     reads = {
         "ListPartitionReassignmentsRequest": [ListPartitionReassignmentsResponse(topics=topics)]
     }
-    words = "reassign-partitions", "--cancel", "--reassignment-json-file", "FILE", "--json"
+    words = (
+        "reassign-partitions",
+        "--cancel",
+        "--preserve-throttles",
+        "--reassignment-json-file",
+        "FILE",
+        "--json",
+    )
     gone = cancelled(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     outcome = tool("AlterPartitionReassignments", gone, *words, reads=reads)
     assert outcome.code == 1

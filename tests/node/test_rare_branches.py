@@ -175,6 +175,7 @@ def test_tasks_by_configuration():
     assert ELECT_PREFERRED not in some and EXPIRE_DELEGATION_TOKENS in some
 
 
+@pytest.mark.interpreted
 def test_a_response_without_a_field_for_it_hides_the_throttle_time(monkeypatch):
     quotas = ClientQuotas(ControllerConfig(1, "c"))
     monkeypatch.setattr(quotas.requests, "throttle_ms", lambda *_: 70)

@@ -418,6 +418,7 @@ def test_after_a_part_a_record_that_no_node_could_apply_ends_the_leadership():
 
 @kafka_scenario("EventHandlerExceptionInfoTest", "faultExceptionFailureMessage")
 @kafka_scenario("QuorumControllerTest", "fatalMetadataReplayErrorOnActive")
+@pytest.mark.interpreted
 def test_any_exception_while_the_head_applies_records_ends_the_node(monkeypatch):
     """The other nodes would raise it too when they apply what is committed."""
     queue = Queue()

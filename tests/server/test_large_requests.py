@@ -1,6 +1,7 @@
 """Large requests are decoded in steps: others go on, those of the same connection wait."""
 
 import asyncio
+from typing import Any
 
 from quorate.security.principal import ANONYMOUS
 from quorate.server.large_requests import LARGE_BYTES, LargeRequests
@@ -23,8 +24,20 @@ class LargeServer(Server):
         super().__init__()
         self.order: list[int] = []
         self.principal = ANONYMOUS
-        loop = asyncio.get_event_loop()
-        self.large = LargeRequests(loop.call_soon, lambda one, request: self.order.append(one.size))
+        self.held: list[Any] | None = None
+        """Steps that wait for `release`, where it is a list."""
+        self.large = LargeRequests(self._soon, lambda one, request: self.order.append(one.size))
+
+    def _soon(self, step):
+        if self.held is None:
+            asyncio.get_event_loop().call_soon(step)
+        else:
+            self.held.append(step)
+
+    def release(self):
+        held, self.held = self.held or [], None
+        for step in held:
+            self._soon(step)
 
     def on_frame(self, slot, frame):
         super().on_frame(slot, frame)
@@ -94,11 +107,13 @@ def test_requesters_take_turns():
     async def run():
         async with LargeServer() as server:
             clients = []
+            server.held = []
             for principal in ("User:eve", "User:eve", "User:admin"):
                 server.principal = principal
                 clients.append((await server.connect())[1])
                 clients[-1].write(frame(small if principal == "User:admin" else large()))
                 await server.wait_for(len(clients))
+            server.release()
             assert await server.ordered(3) == [len(small), len(large()), len(large())]
             for client in clients:
                 client.close()

@@ -33,7 +33,7 @@ def test_a_seed_always_draws_the_same_plan() -> None:
     Who changes what seeds draw on purpose writes the new value, and says so in the change.
     """
     text = "".join(plan_text(draw(seed)) for seed in range(50))
-    assert blake2b(text.encode(), digest_size=8).hexdigest() == "e9c300a93205c9f5"
+    assert blake2b(text.encode(), digest_size=8).hexdigest() == "cdb56eda65a675f6"
 
 
 def undo(monkeypatch: pytest.MonkeyPatch, *formats: str) -> None:
@@ -46,7 +46,7 @@ def undo(monkeypatch: pytest.MonkeyPatch, *formats: str) -> None:
 def hash_without(format_: int, *settings: str) -> str:
     """Of the first plans as the format before had them, which knew nothing of these settings."""
     text = "".join(plan_text(draw(seed)) for seed in range(50))
-    for line in (*settings, "disk.index_interval 4096"):
+    for line in (*settings, "disk.index_interval 4096", "timing.retry_backoff_max_ms 0"):
         text = text.replace(f"{line}\n", "")
     text = text.replace("format 9\n", f"format {format_ - 1}\n")
     return blake2b(text.encode(), digest_size=8).hexdigest()

@@ -208,8 +208,7 @@ class Router:
                 _CHANGE.set(None)
                 found = await attempt()
                 self._failed_attempts.clear()
-                if lost is not None and (line := note_lost_attempt(found, lost)) is not None:
-                    self._on_resend(line)
+                self._note(found, lost)
                 return found
             except ClientClosedError as error:
                 raise ClientClosedError(error.note or note) from None
@@ -219,8 +218,7 @@ class Router:
             except RequestFailedError as error:
                 # 2. A retriable error, e.g. NOT_CONTROLLER: connections are fine, the controller moved.
                 if not error.code.retriable:
-                    if lost is not None:
-                        note_lost_attempt(error, lost)
+                    self._note(error, lost)
                     raise
                 failure = error
             lost = lost_attempt(failure, _CHANGE.get()) or lost
@@ -253,6 +251,12 @@ class Router:
                 reported = True
             await self._io.pause(backoff_ms / 1000)
             self._check_not_closed(closings, note)
+
+    def _note(self, outcome: object, lost: Lost | None) -> None:
+        """Say of an outcome what a lost attempt may have to do with it."""
+        line = None if lost is None else note_lost_attempt(outcome, lost)
+        if line is not None:
+            self._on_resend(line)
 
     def _check_not_closed(self, closings: int, note: str) -> None:
         """Raise ClientClosedError if the client was closed since the call began."""
