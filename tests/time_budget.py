@@ -40,6 +40,8 @@ def one_day_in(step: int, turn: int) -> pytest.MarkDecorator:
     """Leaves a long test to one day in `step`, that with `TURN % step == turn`; `make test-long` runs it.
 
     Tests of one kind take different turns, so that one of them runs each day.
+    Cases that such a test takes in turn need a number of slices that has no divisor in common with
+    `step`: otherwise the days of the test always choose the same ones.
     """
     return pytest.mark.skipif(
         not LONG and TURN % step != turn % step,

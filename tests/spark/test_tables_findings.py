@@ -90,7 +90,7 @@ def test_bad_input_is_bad_each_time(spark, tmp_path: Path):
     first = ingest(spark, paths, home)
     found = {why for one in first.clusters.values() for why in one.quarantined}
     assert found == set(every)
-    for reason, mine in todays(2, every.items()):
+    for reason, mine in todays(3, every.items()):
         again = ingest(spark, mine, home)
         [one] = again.clusters.values()
         assert again.bad and again.records == 0 and not one.quarantined, reason
@@ -144,7 +144,7 @@ def test_bad_input_of_a_job_that_was_killed_is_bad_for_the_next(spark, tmp_path:
         there.setattr(form, "commit", killed)
         with pytest.raises(KeyboardInterrupt):
             ingest(spark, [path for found in every.values() for path in found], home)
-    for reason, mine in todays(2, every.items()):
+    for reason, mine in todays(3, every.items()):
         summary = ingest(spark, mine, home)
         # the first of them brings the state of every cluster up to its log
         counts_of = [{**one.quarantined, **one.known_before} for one in summary.clusters.values()]
