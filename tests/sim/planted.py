@@ -37,7 +37,7 @@ from quorate.raft.messages import EndQuorumEpochRequest
 from quorate.raft.outbox import Outbox
 from quorate.raft.progress import ProgressTracker
 from quorate.raft.ready import Reply, SaveElection
-from quorate.raft.roles import Ballot, Follower, Leader, Resigned, Unattached
+from quorate.raft.roles import Ballot, Candidate, Follower, Leader, Resigned, Unattached
 from quorate.raft.state import RaftState
 from quorate.raft.values import ElectionState, Voter
 from quorate.raft.voters import VoterSet
@@ -234,6 +234,19 @@ def follow_itself(patch: pytest.MonkeyPatch) -> None:
         return true_learn(s, leader, given)  # type: ignore[arg-type]
 
     patch.setattr(epochs, "maybe_transition", learn)
+
+
+def resume_any_candidacy(patch: pytest.MonkeyPatch) -> None:
+    """Kafka 4.3.1: a removed voter resumes the candidacy of its last vote."""
+    true_start = transitions.start
+
+    def start(s: RaftState) -> None:
+        true_start(s)
+        voted = s.election.voted
+        if isinstance(s.role, Follower) and voted is not None and voted.id == s.me.id:
+            s.role = Candidate(Ballot(s.voters), s.election_timeout())
+
+    patch.setattr(transitions, "start", start)
 
 
 def report_resigned_leaders_as_leaders(patch: pytest.MonkeyPatch) -> None:

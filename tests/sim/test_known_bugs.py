@@ -70,6 +70,7 @@ KNOWN = [
     Known("pysyncobj_167", planted.let_the_leaders_high_watermark_fall, "+ 1: FAULTED broken inv"),
     Known("pysyncobj_197", planted.remember_the_commit_index, "+ 2: FAULTED broken invariant"),
     Known("pysyncobj_202", planted.forget_epoch_and_vote, "- 2: epoch 6: starts as unattached"),
+    Known("removed_candidate", planted.resume_any_candidacy, "+ 1: epoch 1: observer of 2"),
     Known("krabka_unknown_epoch", planted.take_any_place_for_valid, "- 2: truncated to 3"),
 ]
 SCENARIOS = sorted(SCRIPTS.glob("*.txt"))
