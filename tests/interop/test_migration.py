@@ -148,6 +148,8 @@ def test_by_add_and_remove_in_a_dynamic_quorum(tmp_path):
         quorum.leader(60)
         ports = {node_id: free_port() for node_id in NEW}
         everyone = ",".join([quorum.bootstrap, *(f"127.0.0.1:{port}" for port in ports.values())])
+        for node in quorum.controllers:  # takes it at its next start
+            node.config[BOOTSTRAP] = everyone
         broker = quorum.add_broker(11, {BOOTSTRAP: everyone})
         broker.wait_until_started()
         with ClusterLoad([broker]) as load:
@@ -166,7 +168,6 @@ def test_by_add_and_remove_in_a_dynamic_quorum(tmp_path):
                 load.wait_for_more()
             assert set(quorum.wait_for_commit_by_all(60).voters) == set(NEW)
             for old_id, new_id in zip(VOTERS, NEW, strict=True):
-                quorum.nodes[old_id].config[BOOTSTRAP] = everyone
                 take_over(quorum, quorum.nodes[old_id], quorum.nodes[new_id])
                 load.change()
                 load.wait_for_more()
