@@ -63,7 +63,7 @@ def test_the_commands_of_the_page_can_be_typed(tmp_path):
     assert not [p for p in passwords for text in (output.read_text(), *logs) if p in text]
     holders = [*data.glob("secure/*"), *data.glob("controller-*/server.properties")]
     open_to_others = [p.name for p in holders if stat.S_IMODE(p.stat().st_mode) & 0o077]
-    assert open_to_others == ["ca.pem"]
+    assert set(open_to_others) <= {"ca.pem"}  # the umask may close that, too
 
 
 def test_a_quorum_without_tls_stays_without(tmp_path):
