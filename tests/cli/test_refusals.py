@@ -42,7 +42,7 @@ def test_a_refused_call_names_node_principal_and_operation(quorate, node):
     assert outcome.err == (
         f"Refused by {node.address}: User:ANONYMOUS needs Describe on Cluster (this side showed no "
         "certificate and no login). quorate acls --add --allow-principal User:ANONYMOUS --operation "
-        "Describe --cluster allows it.\n"
+        "Describe --cluster allows it, if no entry denies it: quorate acls --list shows those.\n"
     )
 
 

@@ -194,7 +194,7 @@ def test_a_long_wait_is_reported_once():
     said: list[str] = []
     with FakeNode({"DescribeClusterRequest": [NO_DIRECT]}) as one:
         config = ClientConfig(
-            (one.address,), True, default_api_timeout_ms=50, retry_backoff_ms=1, report_after_ms=5
+            (one.address,), True, default_api_timeout_ms=300, retry_backoff_ms=1, report_after_ms=5
         )
         with Admin(config, on_wait=said.append) as client, pytest.raises(NotLoadedError) as caught:
             client.describe_cluster()

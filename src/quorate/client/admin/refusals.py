@@ -57,7 +57,8 @@ def explained(
     what = f"{operation} on {resource}" if needed else f"a permission on {resource}"
     return (
         f"Refused by {node}: {who} needs {what}{note}. quorate acls --add --allow-principal "
-        f"{user or 'User:NAME'} --operation {operation} {option}{value} allows it."
+        f"{user or 'User:NAME'} --operation {operation} {option}{value} allows it, if no entry denies "
+        "it: quorate acls --list shows those."
     )
 
 
