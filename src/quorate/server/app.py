@@ -38,7 +38,7 @@ from quorate.server.bootstrap import read_bootstrap
 from quorate.server.certificates import security_detail
 from quorate.server.credentials import Credentials
 from quorate.server.descriptors import raise_limit
-from quorate.server.driver import Driver, present
+from quorate.server.driver import Driver, fault_of, present
 from quorate.server.dynamic_limits import DynamicLimits
 from quorate.server.local_security import NOTHING, LocalSecurity, read_local
 from quorate.server.log_verification import verify_log
@@ -52,7 +52,7 @@ from quorate.server.settings import (
     limits,
     snapshot_policy,
 )
-from quorate.server.sockets import BoundSockets, bind, bind_metrics
+from quorate.server.sockets import BoundSockets, ListenError, bind, bind_metrics
 from quorate.storage.api import Recovered, Storage
 from quorate.storage.disk_storage import FileStorage
 from quorate.storage.log import LogOptions
@@ -263,6 +263,8 @@ async def _serve(
         security.watch(loop, lambda: controller.image.configs.get(own, {}))
         driver.start()
         opening = asyncio.ensure_future(_listen_late(driver, controller, late))
+        # As in Kafka, a listener that fails to open ends the node (`ControllerServer.startup`).
+        opening.add_done_callback(lambda task: _end_if_failed(task, config.node_id, end))
         fault = await ended
         opening.cancel()
         security.close()
@@ -285,8 +287,12 @@ _Listeners = Sequence[tuple[str, socket.socket, ListenerSecurity]]
 
 
 async def _listen(driver: Driver, listeners: _Listeners) -> None:
-    for listener in listeners:
-        await driver.acceptor.listen(*listener)
+    """Open them. Raises ListenError."""
+    for name, sock, security in listeners:
+        try:
+            await driver.acceptor.listen(name, sock, security)
+        except OSError as error:
+            raise ListenError(f"Cannot open the listener {name}: {error}") from error
 
 
 async def _listen_late(driver: Driver, controller: ControllerNode, listeners: _Listeners) -> None:
@@ -294,6 +300,14 @@ async def _listen_late(driver: Driver, controller: ControllerNode, listeners: _L
     while listeners and not controller.knows_entries:
         await asyncio.sleep(_LATE_S)
     await _listen(driver, listeners)
+
+
+def _end_if_failed(
+    task: asyncio.Future[None], node_id: int, end: Callable[[str | None], None]
+) -> None:
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        end(fault_of(error, node_id))
 
 
 def local_security(config: NodeConfig, storage: Storage, recovered: Recovered) -> LocalSecurity:
