@@ -38,7 +38,7 @@ from quorate.formats.records import (
     encode_record,
 )
 from quorate.node.apis import ROWS
-from quorate.node.request_limits import check_size
+from quorate.node.request_limits import size_refusal
 from quorate.node.requests import ENVELOPE, Call
 from quorate.replica.snapshot_policy import SnapshotPolicy
 from quorate.security.acl import AclOperation, AclResource
@@ -92,7 +92,7 @@ class Timed(World):
         """The longest time for which the loop of the node is held by this request."""
         done: list[bool] = []
         token = self._answer_to(lambda answer: done.append(True))
-        check_size(frame)
+        assert size_refusal(frame, len(frame)) is None
         request, decoding = _decoded(frame)
         call = Call(token, request, LISTENER, None, principal, "10.0.0.7", size=len(frame))
         del request

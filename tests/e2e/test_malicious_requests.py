@@ -7,13 +7,16 @@ import pytest
 from e2e.refusing import (
     acl,
     assigned,
+    configs,
     running,
     said,
     topic,
     topics,
 )
-from interop.kafka import wait_for
+from interop.kafka import HOST, wait_for
 from quorate.base.errors import ErrorCode as E
+from quorate.base.ids import Address
+from quorate.client.connection import Connection
 from quorate.node.api_row import BULK_REQUEST_BYTES
 from quorate.wire import messages as m
 from quorate.wire.header import decode_response, encode_request
@@ -86,22 +89,46 @@ def with_string(size):
     return struct.pack(">i", len(data)) + data
 
 
-def padded(size):
-    return struct.pack(">i", size) + struct.pack(">hhi", 19, 7, 1).ljust(size, b"\0")
-
-
 TOO_LARGE = "has 1048576 bytes at most here"
+REFUSED = {
+    "10 MB of entries": lambda: entries(500_000),
+    "200,000 partitions": lambda: million(200_000),
+    "5,000 long names": lambda: topics(*[topic("n" * 249)] * 5_000),
+    "100,000 names to delete": lambda: names(100_000),
+    "a config for 100,000 topics": lambda: configs_of(100_000),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_larger_than_may_be_is_refused_and_the_connection_goes_on(cluster, name):
+    message = REFUSED[name]()
+    before = cluster.end
+    with Connection(Address(HOST, cluster.port), "malicious", 30_000) as connection:
+        answer = APIS[message.schema.key].response
+        found = list(said(connection.call(message, answer, 30_000)))
+        assert found and {code for code, _ in found} == {E.POLICY_VIOLATION}
+        assert all(TOO_LARGE in text for _, text in found)
+        quotas = connection.call(
+            m.DescribeClientQuotasRequest(), m.DescribeClientQuotasResponse, 30_000
+        )
+        assert quotas.error_code == 0
+    assert cluster.end == before
+
+
+def configs_of(count):
+    one = configs(2, "orders").resources[0]
+    return m.IncrementalAlterConfigsRequest(resources=[one] * count)
+
+
 TOO_LONG = "the string is longer than 32767 bytes"
 CLOSED = {
-    "10 MB of entries": (lambda: frame_of(entries(500_000)), TOO_LARGE),
-    "a frame of 1 MiB and one byte": (lambda: padded(BULK_REQUEST_BYTES + 1), TOO_LARGE),
     "a name of 64 KiB": (lambda: with_string(64 * 1024), TOO_LONG),
     "a name of 32,768 bytes": (lambda: with_string(32_768), TOO_LONG),
 }
 
 
 @pytest.mark.parametrize("name", CLOSED)
-def test_what_is_larger_than_may_be_closes_the_connection_with_a_word_in_the_log(cluster, name):
+def test_a_name_that_no_string_holds_closes_the_connection_with_a_word_in_the_log(cluster, name):
     node = cluster.quorum.nodes[1]
     before, logged = cluster.end, len(node.log)
     frame, words = CLOSED[name]

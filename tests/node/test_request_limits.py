@@ -4,17 +4,20 @@ import struct
 
 import pytest
 
-from quorate.base.errors import ErrorCode
-from quorate.node.request_limits import check_response_size, check_size, long_envelope_response
+from quorate.node.request_limits import (
+    REFUSED_BYTES,
+    check_response_size,
+    kept_bytes,
+    size_refusal,
+)
 from quorate.wire.errors import WireError
-from quorate.wire.header import decode_response
-from quorate.wire.messages import EnvelopeResponse
+from quorate.wire.registry import APIS
 
 KIB, MIB = 1024, 1024 * 1024
 
 
-def frame(api_key, size):
-    return struct.pack(">hhi", api_key, 0, 7).ljust(size, b"\0")
+def frame(api_key, size, version=0):
+    return struct.pack(">hhi", api_key, version, 7).ljust(size, b"\0")
 
 
 @pytest.mark.parametrize(
@@ -29,23 +32,24 @@ def frame(api_key, size):
     ],
 )
 def test_a_request_beyond_the_limit_of_its_api_is_refused(api_key, most, name):
-    check_size(frame(api_key, most))
-    with pytest.raises(WireError, match=f"{name} has {most} bytes at most here, not {most + 1}"):
-        check_size(frame(api_key, most + 1))
+    assert size_refusal(frame(api_key, 8), most) is None
+    why = f"a request of {name} has {most} bytes at most here, not {most + 1}"
+    assert size_refusal(frame(api_key, 8), most + 1) == why
 
 
-def test_a_long_envelope_is_refused_with_a_response():
-    assert check_size(frame(58, MIB)) is None
-    long = frame(58, MIB + 1)
-    assert check_size(long) == f"a request of Envelope has {MIB} bytes at most here, not {MIB + 1}"
-    correlation_id, response = decode_response(long_envelope_response(long)[4:], 58, 0)
-    assert isinstance(response, EnvelopeResponse)
-    assert (correlation_id, response.error_code) == (7, ErrorCode.INVALID_REQUEST)
+@pytest.mark.parametrize(("api_key", "most"), [(19, MIB), (52, 64 * KIB), (56, 8 * MIB), (58, MIB)])
+def test_only_the_beginning_is_kept_of_what_is_too_long(api_key, most):
+    start = frame(api_key, 8, APIS[api_key].max_version)
+    assert kept_bytes(start, most) == most
+    assert kept_bytes(start, most + 1) == REFUSED_BYTES
 
 
-def test_a_long_envelope_of_an_unknown_version_is_malformed():
-    with pytest.raises(WireError, match="Envelope has"):
-        check_size(struct.pack(">hhi", 58, 1, 7).ljust(MIB + 1, b"\0"))
+@pytest.mark.parametrize(
+    ("api_key", "version"), [(9999, 0), (3, 1), (19, 99), (19, -1), (58, 1), (18, 99)]
+)
+def test_what_has_no_response_is_refused_before_it_is_read(api_key, version):
+    with pytest.raises(WireError, match="bytes at most here"):
+        kept_bytes(frame(api_key, 8, version), 9 * MIB)
 
 
 @pytest.mark.parametrize(("api_key", "name"), [(18, "ApiVersions"), (52, "Vote"), (80, "AddRaft")])

@@ -16,10 +16,9 @@ from quorate.formats.batch import iter_batches
 from quorate.node.api_row import BULK_REQUEST_BYTES
 from quorate.node.apis import API_TABLE, served
 from quorate.node.queued_write import SHUTTING_DOWN
-from quorate.node.request_limits import check_size
+from quorate.node.request_limits import size_refusal
 from quorate.raft import inputs
 from quorate.security.authorizer import AuthorizerConfig
-from quorate.wire.errors import WireError
 from quorate.wire.header import decode_response
 from quorate.wire.messages import (
     AlterClientQuotasRequest,
@@ -92,9 +91,9 @@ def test_each_version_of_it_is_served(world, leader, version):
 
 def test_the_row_says_how_long_its_requests_may_be():
     frame = struct.pack(">hhi", KEY, 2, 7).ljust(BULK_REQUEST_BYTES + 1, b"\0")
-    with pytest.raises(WireError, match="a request of MadeUp has 1048576 bytes at most here"):
-        check_size(frame)
-    check_size(frame[:BULK_REQUEST_BYTES])
+    why = size_refusal(frame, len(frame))
+    assert why == "a request of MadeUp has 1048576 bytes at most here, not 1048577"
+    assert size_refusal(frame, BULK_REQUEST_BYTES) is None
 
 
 @pytest.mark.parametrize("forwardable", [True, False])

@@ -2,14 +2,12 @@
 
 import asyncio
 import socket
-import struct
 
 import pytest
 
-from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, LeaderAndEpoch, ReplicaKey, Uuid
 from quorate.node.node_io import NodeEffects
-from quorate.node.requests import ENVELOPE, Call
+from quorate.node.requests import Call
 from quorate.raft.inputs import Shutdown
 from quorate.raft.messages import FetchRequest
 from quorate.raft.ready import Send
@@ -21,8 +19,8 @@ from quorate.server.driver import Driver
 from quorate.server.limits import ConnectionLimits
 from quorate.sim.world.state_machine import KeyValueMachine
 from quorate.storage.memory import MemoryStorage
-from quorate.wire.header import decode_response, encode_request
-from quorate.wire.messages import ApiVersionsRequest, EnvelopeResponse
+from quorate.wire.header import encode_request
+from quorate.wire.messages import ApiVersionsRequest
 
 FAR_MS, NEAR_MS = 3_600_000, 5
 KEY = ReplicaKey(1, Uuid(bytes(16)))
@@ -173,50 +171,3 @@ def test_answers_leave_in_the_order_of_requests_and_before_the_disk_works(monkey
     note(InboundConnection, "flush", "flush")
     assert asyncio.run(scenario()) == [5, 6, 7]
     assert order == ["flush", "forwarding closed", "disk", "answered"]
-
-
-class Served(Sleeper):
-    """Notes the apis of the requests that reach it."""
-
-    def __init__(self):
-        super().__init__()
-        self.apis = []
-
-    def step(self, happened, now):
-        effects = super().step(happened, now)
-        self.apis += [item.request.api_key for item in happened if isinstance(item, Call)]
-        return effects
-
-
-def test_a_forwarded_request_that_is_too_long_is_answered_and_the_connection_goes_on(caplog):
-    """A broker repeats for a minute what it lost with its connection, and others share it."""
-    long = struct.pack(">ihhi", 1_048_577, ENVELOPE, 0, 7).ljust(1_048_577 + 4, b"\0")
-
-    async def scenario():
-        storage = MemoryStorage()
-        storage.open()
-        node = Served()
-        loop = asyncio.get_running_loop()
-        driver = Driver(node, storage, loop, ConnectionLimits(), 10, lambda fault: None)
-        sock = socket.create_server(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
-        await driver.acceptor.listen("CONTROLLER", sock)
-        driver.start()
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        async with asyncio.timeout(20):
-            for _ in range(2):
-                writer.write(long)
-                size = int.from_bytes(await reader.readexactly(4), "big")
-                frame = await reader.readexactly(size)
-                correlation_id, response = decode_response(frame, ENVELOPE, 0)
-                assert isinstance(response, EnvelopeResponse)
-                assert (correlation_id, response.error_code) == (7, ErrorCode.INVALID_REQUEST)
-            writer.write(encode_request(ApiVersionsRequest(), 0, 8, None))
-            while not node.apis:
-                await asyncio.sleep(0)
-        writer.close()
-        await driver.close()
-        assert node.apis == [18]
-
-    asyncio.run(scenario())
-    assert "Envelope has 1048576 bytes at most here, not 1048577" in caplog.text

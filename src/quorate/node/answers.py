@@ -52,9 +52,9 @@ class Answers:
         """Close the connection of a call that has no response."""
         self._effects.closed.append(Closed(call.token, reason))
 
-    def refuse_envelope(self, call: Call, error: ErrorCode) -> None:
+    def refuse_envelope(self, call: Call, response: EnvelopeResponse) -> None:
         """Answer an Envelope whose content is not served. Nobody is throttled for it."""
-        self._effects.answer(call, EnvelopeResponse(error_code=error))
+        self._effects.answer(call, response)
 
     def deny(self, row: ApiRow, call: Call, refusal: Message | Building[Message]) -> None:
         """Answer a requester without the permission that the API needs."""

@@ -221,10 +221,17 @@ def denied(row: ApiRow, call: Call) -> Message | Building[Message]:
     if row.operation is not None:
         failed: Message | Building[Message] = row.operation.failed(call.message, error, None)
         return failed
-    if isinstance(call.message, ListPartitionReassignmentsRequest):
-        return reassignments.not_listed(call.message, error, error.message)
+    return refused(row, call.message, error, error.message)
+
+
+def refused(
+    row: ApiRow, message: Message, error: ErrorCode, text: str | None
+) -> Message | Building[Message]:
+    """The response that refuses a whole request of an API that is no write, or what builds it in steps."""
+    if isinstance(message, ListPartitionReassignmentsRequest):
+        return reassignments.not_listed(message, error, text)
     response = APIS[row.key].response()
-    for name, value in (("error_code", error), ("error_message", error.message)):
+    for name, value in (("error_code", error), ("error_message", text)):
         if hasattr(response, name):
             setattr(response, name, value)
     return response

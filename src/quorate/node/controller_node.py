@@ -47,6 +47,7 @@ from quorate.replica.replica import Answer, Input, Replica
 from quorate.replica.state_machine import Now
 from quorate.security.acl import AclOperation, AclResource
 from quorate.security.authorizer import CLUSTER_NAME, KnownEntries, decide_when_loaded
+from quorate.wire.messages import EnvelopeResponse
 
 
 class ControllerNode(ReplicaView):
@@ -187,6 +188,8 @@ class ControllerNode(ReplicaView):
         would answer itself: a broker goes on to send here until it gets NOT_CONTROLLER."""
         opened = (yield from unwrap(call)) if self._leads else ErrorCode.NOT_CONTROLLER
         if isinstance(opened, ErrorCode):
+            opened = EnvelopeResponse(error_code=opened)
+        if isinstance(opened, EnvelopeResponse):
             self._answers.refuse_envelope(call, opened)
         else:
             self._serve(opened)

@@ -9,7 +9,8 @@ from quorate.base.errors import ErrorCode
 from quorate.base.java_address import java_address
 from quorate.controller.building import Building
 from quorate.node.apis import API_TABLE
-from quorate.node.request_limits import check_size
+from quorate.node.long_requests import envelope_of_long_request
+from quorate.node.request_limits import REFUSED_BYTES, size_refusal
 from quorate.node.requests import Call
 from quorate.wire.codec import decode_prefix
 from quorate.wire.errors import WireError
@@ -20,7 +21,7 @@ _VERSION: Final = 2
 """Bytes of the version before a principal."""
 
 
-def unwrap(call: Call) -> Building[Call | ErrorCode]:
+def unwrap(call: Call) -> Building[Call | ErrorCode | EnvelopeResponse]:
     """The request inside an Envelope, or why it is refused (`EnvelopeUtils`). A long one takes steps."""
     message = call.message
     assert isinstance(message, EnvelopeRequest)
@@ -29,12 +30,11 @@ def unwrap(call: Call) -> Building[Call | ErrorCode]:
         return ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
     if len(message.client_host_address) not in (4, 16):
         return ErrorCode.INVALID_REQUEST
+    data = message.request_data
     try:
-        check_size(message.request_data)
-    except WireError:
-        return ErrorCode.INVALID_REQUEST  # UNSUPPORTED_VERSION would close the client's connection
-    try:
-        request = yield from decode_request_in_steps(message.request_data)
+        if size_refusal(data, len(data)) is not None:
+            return envelope_of_long_request(data[:REFUSED_BYTES], len(data))
+        request = yield from decode_request_in_steps(data)
     except WireError:
         return ErrorCode.UNSUPPORTED_VERSION
     row = API_TABLE.get(request.api_key)
@@ -50,7 +50,7 @@ def unwrap(call: Call) -> Building[Call | ErrorCode]:
         host,
         found.token_authenticated,
         call.work_ns,
-        len(message.request_data),
+        len(data),
     )
 
 

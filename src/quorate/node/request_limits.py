@@ -8,49 +8,53 @@ from __future__ import annotations
 
 from typing import Final
 
-from quorate.base.errors import ErrorCode
-from quorate.node.api_row import SMALL_REQUEST_BYTES
+from quorate.node.api_row import KIB, SMALL_REQUEST_BYTES
 from quorate.node.apis import API_TABLE
-from quorate.node.requests import ENVELOPE
 from quorate.wire.errors import WireError
-from quorate.wire.header import encode_response, peek_header
-from quorate.wire.messages import EnvelopeResponse
+from quorate.wire.header import peek_header
 from quorate.wire.registry import APIS
 
-_ENVELOPE_VERSION: Final = 0
-"""The only one."""
+REFUSED_BYTES: Final = 4 * KIB
+"""What is kept of a request that is too long: its response names the items at its beginning. It may be
+thousands, and the response is built at once."""
 
 
-def check_size(frame: bytes) -> str | None:
-    """Why an Envelope is longer than its limit; None: the request has the size that its API needs.
+def request_limit(start: bytes) -> tuple[int, str]:
+    """How long a request that begins so may be, in bytes, and the name of its API. Raises WireError."""
+    api_key = peek_header(start).api_key
+    row = API_TABLE.get(api_key)
+    name = APIS[api_key].name if api_key in APIS else f"api {api_key}"
+    return SMALL_REQUEST_BYTES if row is None else row.max_bytes, name
 
-    Raises WireError where a request of another API is longer than its limit. A broker forwards the requests
-    of all its clients over one connection, and sends again what it lost with that connection for a minute
-    (`NodeToControllerRequestThread`). So the connection stays, and `long_envelope_response` answers.
+
+def size_refusal(start: bytes, size: int) -> str | None:
+    """Why a request of `size` bytes is too long; None: it has the size that its API needs.
+
+    start: its first 8 bytes at least. Raises WireError where it is a shorter request.
     """
-    if len(frame) <= SMALL_REQUEST_BYTES:
+    if size <= SMALL_REQUEST_BYTES:
         return None
-    start = peek_header(frame)
-    row = API_TABLE.get(start.api_key)
-    most = SMALL_REQUEST_BYTES if row is None else row.max_bytes
-    if len(frame) <= most:
-        return None
-    name = APIS[start.api_key].name if start.api_key in APIS else f"api {start.api_key}"
-    why = f"a request of {name} has {most} bytes at most here, not {len(frame)}"
-    if start.api_key == ENVELOPE and start.version == _ENVELOPE_VERSION:
-        return why
-    raise WireError(why)
+    most, name = request_limit(start)
+    return (
+        None if size <= most else f"a request of {name} has {most} bytes at most here, not {size}"
+    )
 
 
-def long_envelope_response(frame: bytes) -> bytes:
-    """The frame that refuses an Envelope that is too long, without a look at its sender.
+def kept_bytes(start: bytes, size: int) -> int:
+    """How many bytes of a request are kept while it arrives: all, or the beginning if it is too long.
 
-    The broker answers its client with UNKNOWN_SERVER_ERROR, as for every error of an Envelope but
-    UNSUPPORTED_VERSION and NOT_CONTROLLER (`ForwardingManagerImpl`): clients do not retry it.
+    start: its first 8 bytes at least. Raises WireError where a request that is too long has no response.
     """
-    refusal = EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
-    correlation_id = peek_header(frame).correlation_id
-    return encode_response(refusal, ENVELOPE, _ENVELOPE_VERSION, correlation_id)
+    why = size_refusal(start, size)
+    if why is None:
+        return size
+    begin = peek_header(start)
+    api = APIS.get(begin.api_key)
+    if begin.api_key not in API_TABLE or api is None:
+        raise WireError(why)
+    if not api.min_version <= begin.version <= api.max_version:
+        raise WireError(why)
+    return REFUSED_BYTES
 
 
 def check_response_size(frame: bytes, api_key: int) -> None:

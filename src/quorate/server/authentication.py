@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from quorate.security.principal import ANONYMOUS, PrincipalError
 from quorate.security.sasl.login import Login
+from quorate.wire.errors import WireError
 
 AUTHENTICATION_TIMEOUT_S: Final = 10.0
 """How long the TLS handshake and the authentication of a connection may take together.
@@ -188,6 +189,12 @@ class Authentication:
         """Whether the frame is for the authenticator."""
         authenticator = self._authenticator
         return authenticator is not None and (not self.is_complete or authenticator.takes(frame))
+
+    def check_size(self, size: int) -> None:
+        """Raise WireError where a frame for the authenticator is longer than it takes."""
+        most = self._security.max_frame_bytes
+        if size > most:
+            raise WireError(f"a frame of {size} bytes is announced; to log in, {most} are allowed")
 
     def take(self, frame: bytes, slot: Slot) -> None:
         """Give the frame to the authenticator; its response goes to `slot`."""

@@ -9,6 +9,7 @@ and bytes that are not a request close it. These limits protect the node:
 - requests per connection and step (MAX_REQUESTS_PER_STEP), without a response (_MAX_UNANSWERED), or
   decoded in steps (one). Beyond them the connection is throttled, i.e. not read;
 - time and bytes before the authentication (`ListenerSecurity`), which few begin at once (`Turnstile`);
+- bytes of a request that is kept, by its API (`Connections.kept_bytes`);
 - bytes of requests that are incomplete or wait (`Connections.account`), and of responses that the client
   does not read (`Connections.close_largest_unsent`): beyond them the largest connection is closed.
 """
@@ -76,7 +77,7 @@ class InboundConnection(asyncio.Protocol):
         self.is_decoding = False
         """A request of it is decoded in steps: the next one waits, since their order counts."""
         self._server = server
-        self._reader = FrameReader(server.limits.max_request_bytes)
+        self._reader = FrameReader(server.limits.max_request_bytes, self._kept)
         self.authentication = Authentication(security, self)
         self._transport: asyncio.Transport | None = None
         self._slots: deque[ResponseSlot] = deque()
@@ -204,10 +205,23 @@ class InboundConnection(asyncio.Protocol):
             self._server.account(self.incoming - before)
 
     def _drop_incoming(self) -> None:
-        self._reader = FrameReader(self._server.limits.max_request_bytes)
+        self._reader = FrameReader(self._server.limits.max_request_bytes, self._kept)
         self._held.clear()
         self._held_bytes = 0
         self._account()
+
+    def _kept(self, start: bytes, size: int) -> int:
+        """How many bytes of a long frame are kept (`FrameReader`). Raises WireError.
+
+        Only an authenticated client may send what is read and dropped.
+        """
+        authentication = self.authentication
+        if not authentication.is_complete:
+            return size  # `limit_frames` bounds it
+        if authentication.takes(start):
+            authentication.check_size(size)
+            return size
+        return self._server.kept_bytes(start, size)
 
     def _has_room(self) -> bool:
         return (
@@ -324,6 +338,9 @@ class Connections:
         self.turnstile = Turnstile(loop.call_soon)
         self.admission: Callable[[str, str], Admission] = lambda listener, host: _AT_ONCE
         """What to do with a new connection to the listener, from the IP address."""
+        self.kept_bytes: Callable[[bytes, int], int] = lambda start, size: size
+        """How many bytes of a long request are kept, given its first ones and its size: `on_frame` gets a
+        TruncatedFrame of a request of which fewer are kept. Raises WireError."""
         self.count_limits: Callable[[], ConnectionLimits] = lambda: limits
         """The limits on the number of connections that are in force now."""
         self.throttled: dict[InboundConnection, None] = {}

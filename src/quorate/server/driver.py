@@ -14,10 +14,11 @@ from typing import Final, Protocol
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
+from quorate.node.long_requests import long_request_response
 from quorate.node.node_io import NodeEffects, NodeInput, Registered
 from quorate.node.raft_rpc_outbound import api_key_of, request_to_wire, response_from_wire
 from quorate.node.registration import RegistrationSend
-from quorate.node.request_limits import check_size, long_envelope_response
+from quorate.node.request_limits import REFUSED_BYTES, kept_bytes, size_refusal
 from quorate.node.requests import ENVELOPE, Call
 from quorate.raft import inputs
 from quorate.raft.inputs import SendFailure
@@ -40,9 +41,10 @@ from quorate.server.peer_connection import PeerRequest
 from quorate.server.peers import Peer
 from quorate.storage.api import Storage
 from quorate.verify.log_audit import LogAudit
-from quorate.wire.header import WireRequest, decode_request
+from quorate.wire.header import WireRequest, decode_request, peek_header
 from quorate.wire.messages import ControllerRegistrationResponse
 from quorate.wire.schema import Message
+from quorate.wire.truncated import TruncatedFrame
 
 _REGISTRATION: Final = 70
 _MAX_REPEATS: Final = 3
@@ -107,6 +109,7 @@ class Driver:
         meters: Meters | None = None,
     ) -> None:
         self.acceptor = Acceptor(loop, limits, self._on_frame, self._has_room)
+        self.acceptor.kept_bytes = kept_bytes
         self._large = LargeRequests(
             loop.call_soon,
             lambda one, request: self._received(one.slot, request, one.size, one.work_ns),
@@ -294,9 +297,10 @@ class Driver:
 
     # -- inbound requests ------------------------------------------------------------------
     def _on_frame(self, slot: ResponseSlot, frame: bytes) -> None:
-        too_long = check_size(frame)
-        if too_long is not None:
-            self._refuse_envelope(slot, frame, too_long)
+        size = frame.size if isinstance(frame, TruncatedFrame) else len(frame)
+        why = size_refusal(frame, size)
+        if why is not None:
+            self._refuse_long(slot, frame, size, why)
             return
         if len(frame) > LARGE_BYTES:
             self._large.add(slot, frame)
@@ -305,14 +309,22 @@ class Driver:
         request = decode_request(frame)
         self._received(slot, request, len(frame), time.perf_counter_ns() - began_ns)
 
-    def _refuse_envelope(self, slot: ResponseSlot, frame: bytes, why: str) -> None:
+    def _refuse_long(self, slot: ResponseSlot, frame: bytes, size: int, why: str) -> None:
+        """Answer a request that is too long.
+
+        The connection stays: a client sends again what it lost with one, a broker for a minute
+        (`NodeToControllerRequestThread`). Raises WireError where there is no response.
+        """
+        kept_bytes(frame, size)
+        slot.data = long_request_response(bytes(frame[:REFUSED_BYTES]), size)
         connection = slot.connection
-        connection.forwards = True
-        kind = "Refused a forwarded request that is too long"
+        if peek_header(frame).api_key == ENVELOPE:
+            connection.forwards = True
+        kind = "Refused a request that is too long"
         text = f"{kind} from {connection.peer} on {connection.listener}: {why}"
         self.acceptor.log.log(logging.WARNING, kind, text, connection.host)
-        slot.data = long_envelope_response(frame)
         connection.flush()
+        self._schedule()  # a connection that is throttled meanwhile is resumed after a step
 
     def _received(self, slot: ResponseSlot, request: WireRequest, size: int, work_ns: int) -> None:
         """A request is decoded. work_ns: how long that took."""
