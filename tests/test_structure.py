@@ -72,10 +72,10 @@ PERSISTED_NAMES = (
     "a follower heard its leader's goodbye",
     "a static voter told its leader its directory",
     "a voter ran because the leader said goodbye",
+    "fault: stranger",
     "healing_ms",
     "remove-stranger",
     "stranger from=",
-    "told_anew",
 )
 """Keys of JSON, coverage points, streams of the prng, and words of plan and scenario files."""
 SWEPT = {".html", ".md", ".plan", ".py", ".toml", ".txt"}

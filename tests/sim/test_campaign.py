@@ -24,6 +24,7 @@ from quorate.sim.plan.plan import FORMAT
 from quorate.sim.run import campaign as module
 from quorate.sim.run.campaign import (
     COUNTS,
+    EARLIER_COLUMNS,
     Campaign,
     CampaignError,
     schema,
@@ -70,7 +71,7 @@ def test_a_real_seed_is_a_row(tmp_path: Path) -> None:
     assert outcome.trace_hash == again.trace_hash
     (row,) = rows(tmp_path / "out")
     assert row.pop("seconds") == outcome.seconds
-    assert dict(row.pop("marks")) == again.coverage and again.coverage["everything healed"] == 1  # type: ignore[call-overload]
+    assert dict(row.pop("coverage")) == again.coverage and again.coverage["everything healed"] == 1  # type: ignore[call-overload]
     assert row == {
         "seed": SEED,
         "version": code_version(),
@@ -78,7 +79,7 @@ def test_a_real_seed_is_a_row(tmp_path: Path) -> None:
         "plan_format": FORMAT,
         "events": again.events,
         "simulated_ms": again.simulated_ms,
-        "healing_ms": again.liveness_ms,
+        "recovery_ms": again.liveness_ms,
         "trace_hash": again.trace_hash,
         "failure_check": None,
         "failure_message": None,
@@ -151,7 +152,7 @@ def test_many_processes_do_as_one(tmp_path: Path) -> None:
     outcomes = list(Campaign(tmp_path).run(range(SEED, SEED + 2), 2))
     hashes = {outcome.seed: outcome.trace_hash for outcome in outcomes}
     assert hashes == {seed: run_seed(seed).trace_hash for seed in range(SEED, SEED + 2)}
-    assert all(dict(row["marks"])["everything healed"] for row in rows(tmp_path))  # type: ignore[call-overload]
+    assert all(dict(row["coverage"])["everything healed"] for row in rows(tmp_path))  # type: ignore[call-overload]
 
 
 LONG = """
@@ -385,7 +386,7 @@ def test_the_command_names_failures_and_missed_coverage_points(
     assert "3 seeds are done already, 1 are left" in ended.err
     facts = json.loads(ended.out)
     assert facts["worlds"] == 4 and facts["failures"][0]["seed"] == 13
-    assert facts["marks"]["everything healed"] == 4 and "fault: kill" in facts["cold"]
+    assert facts["coverage"]["everything healed"] == 4 and "fault: kill" in facts["cold"]
 
 
 def test_a_campaign_that_reaches_all_coverage_points_is_clean(
@@ -448,6 +449,23 @@ def test_without_pyarrow_the_error_names_what_to_install(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert run(["sim", "campaign", "--seeds", "1", "--out", str(tmp_path)]) == 1
     assert "pip install 'quorate[spark]'" in capsys.readouterr().err
+
+
+def test_a_campaign_of_an_earlier_release_has_other_names_of_columns(
+    asked: list[int], tmp_path: Path
+) -> None:
+    first = Campaign(tmp_path)
+    assert len(list(first.run(range(10, 14), 1))) == 4
+    for part in tmp_path.glob("part-*.parquet"):
+        table, earlier = (
+            parquet.read_table(part),
+            {new: old for old, new in EARLIER_COLUMNS.items()},
+        )
+        names = [earlier.get(name, name) for name in table.column_names]
+        parquet.write_table(table.rename_columns(names), part)
+    assert set(EARLIER_COLUMNS) <= set(rows(tmp_path)[0])
+    again = Campaign(tmp_path, resume=True)
+    assert (again.done, again.total) == (first.done, first.total)
 
 
 def test_the_columns_are_those_of_the_manual() -> None:

@@ -113,7 +113,7 @@ class Heard(Observer):
 
 def test_a_world_with_a_foreign_cluster_continues() -> None:
     fault_events = tuple(
-        FaultEvent(at, "stranger", (1 + at % 3, to, 50, 60))
+        FaultEvent(at, "foreign-cluster", (1 + at % 3, to, 50, 60))
         for at in (100, 3000)
         for to in (1, 2, 3)
     )

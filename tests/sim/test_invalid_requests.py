@@ -64,7 +64,7 @@ def mistaken(how: str, node: int, **more: object) -> tuple[Answers, Plan]:
         ("add-unnamed", 4, False, E.INVALID_REQUEST),
         ("add-nameless", 4, False, E.INVALID_REQUEST),
         ("remove-stale", 2, False, E.VOTER_NOT_FOUND),
-        ("remove-stranger", 2, False, E.VOTER_NOT_FOUND),
+        ("remove-unknown", 2, False, E.VOTER_NOT_FOUND),
         ("remove-nameless", 2, False, E.INVALID_REQUEST),
         ("another-cluster", 2, False, E.INCONSISTENT_CLUSTER_ID),
         ("not-the-leader", 4, False, E.NOT_LEADER_OR_FOLLOWER),

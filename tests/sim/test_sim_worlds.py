@@ -155,7 +155,7 @@ TROUBLES = [
     FaultEvent(4000, "cut", (1, 2, 3000)),
     FaultEvent(4000, "slow-link", (1, 2, 1000, 3000)),
     FaultEvent(4000, "reset", (LEADER,)),
-    FaultEvent(4000, "stranger", (2, 1, 100, 20)),
+    FaultEvent(4000, "foreign-cluster", (2, 1, 100, 20)),
     FaultEvent(4000, "add", (4,)),
     FaultEvent(4000, "add-unacked", (4,)),
     FaultEvent(4000, "remove", (LEADER,)),

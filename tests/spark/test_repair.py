@@ -315,9 +315,9 @@ def test_state_without_recoverable_commits_is_derived_again(
             repair_warehouse(spark, str(home))
     with pytest.raises(LostCommitError, match="a repair was not finished: quorate pipeline repair"):
         DeltaStore(str(home)).next_run()
-    assert repair_warehouse(spark, str(home)).told_anew == [DYNAMIC]
+    assert repair_warehouse(spark, str(home)).rebuilt == [DYNAMIC]
     assert state(spark, home) == before
-    assert repair_warehouse(spark, str(home)).told_anew == []
+    assert repair_warehouse(spark, str(home)).rebuilt == []
 
 
 def dies(*_: object) -> None:
@@ -336,7 +336,7 @@ def test_lost_data_files_are_derived_again_or_removed(spark, pipeline, tmp_path)
     code, out, err = pipeline("history", "partitions", "-w", home)
     assert code == 2 and not out and f"a file is lost: quorate pipeline repair -w {home}" in err
     found = repair_warehouse(spark, str(home))
-    assert sorted(found.missing) == ["changes", "partitions"] and found.told_anew == [DYNAMIC]
+    assert sorted(found.missing) == ["changes", "partitions"] and found.rebuilt == [DYNAMIC]
     assert not found.forgotten and state(spark, home) == before
     # bronze is made of what the controllers have
     next((home / "bronze/log").rglob("*.parquet")).unlink()

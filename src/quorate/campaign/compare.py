@@ -140,7 +140,7 @@ def cells(one: CampaignVersion) -> tuple[str, ...]:
         f"{totals.cpu_us_per_event:.1f}",
         f"{totals.failed:,}",
         f"{totals.reached} of {len(ALL_COVERAGE_POINTS)}",
-        *(f"{value:,.0f}" for value in totals.healing_ms),
+        *(f"{value:,.0f}" for value in totals.recovery_ms),
     )
 
 

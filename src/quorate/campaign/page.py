@@ -26,7 +26,7 @@ def page(versions: Sequence[CampaignVersion]) -> str:
     parts.append("<h2>Recovery time, ms of simulated time</h2>")
     for place, share in enumerate(PERCENTILES):
         parts.append(f"<h3>{_share(share)}</h3>")
-        parts.append(amounts([(_plain(one), one.totals.healing_ms[place]) for one in versions]))
+        parts.append(amounts([(_plain(one), one.totals.recovery_ms[place]) for one in versions]))
     parts += ["<h2>Failed checks</h2>", _checks(versions)]
     parts += ["<h2>Coverage: seeds that reached each point</h2>", _met(versions)]
     return document(f"Campaigns of {title}", parts)
@@ -55,6 +55,6 @@ def _checks(versions: Sequence[CampaignVersion]) -> str:
 def _met(versions: Sequence[CampaignVersion]) -> str:
     rows = []
     for name in sorted(ALL_COVERAGE_POINTS):
-        found = [one.totals.marks.get(name) for one in versions]
+        found = [one.totals.coverage.get(name) for one in versions]
         rows.append((name, *("not reached" if met is None else f"{met.seeds:,}" for met in found)))
     return table(("coverage point", *map(_plain, versions)), rows)

@@ -19,7 +19,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import fs, parquet
 
-from quorate.sim.run.campaign import MADE_BY, CampaignError, Code, schema
+from quorate.sim.run.campaign import EARLIER_COLUMNS, MADE_BY, CampaignError, Code, schema
 from quorate.spark.tables.files import open_root
 
 if TYPE_CHECKING:
@@ -104,6 +104,9 @@ def read_results(spark: SparkSession, out: str) -> DataFrame:
             f"{named[1] if named else out}: a part cannot be read: it is damaged, or no part of a "
             "campaign; delete it, and --resume runs its seeds again"
         ) from None
+    for earlier, name in EARLIER_COLUMNS.items():
+        if name not in found.columns:
+            found = found.withColumnRenamed(earlier, name)
     types = {field.name: field.dataType.simpleString() for field in found.schema}
     if types != {field.name: field.dataType.simpleString() for field in wanted}:
         raise CampaignError(f"{out} is no campaign: a part of it has other columns")

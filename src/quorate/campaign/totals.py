@@ -27,8 +27,8 @@ class CoverageCount:
 class CampaignTotals:
     """The sums of a campaign.
 
-    healing_ms: recovery times in the order of PERCENTILES; checks: failed seeds by failed check;
-    marks: by coverage point. The names are columns of the results and keys of the JSON.
+    recovery_ms: recovery times in the order of PERCENTILES; checks: failed seeds by failed check;
+    coverage: by coverage point. The names are columns of the results and keys of the JSON.
     """
 
     code: Code
@@ -36,9 +36,9 @@ class CampaignTotals:
     events: int
     simulated_ms: int
     cpu_s: float
-    healing_ms: tuple[float, ...]
+    recovery_ms: tuple[float, ...]
     checks: dict[str, int]
-    marks: dict[str, CoverageCount]
+    coverage: dict[str, CoverageCount]
 
     @property
     def failed(self) -> int:
@@ -47,7 +47,7 @@ class CampaignTotals:
     @property
     def not_reached(self) -> list[str]:
         """The coverage points that no seed reached."""
-        return not_reached({name: met.times for name, met in self.marks.items()})
+        return not_reached({name: met.times for name, met in self.coverage.items()})
 
     @property
     def reached(self) -> int:
@@ -70,14 +70,14 @@ class CampaignTotals:
             "cpu_seconds": round(self.cpu_s, 3),
             "events_per_cpu_second": round(self.events_per_cpu_s),
             "cpu_us_per_event": round(self.cpu_us_per_event, 3),
-            "healing_ms": {
+            "recovery_ms": {
                 f"p{share * 100:g}": value
-                for share, value in zip(PERCENTILES, self.healing_ms, strict=True)
+                for share, value in zip(PERCENTILES, self.recovery_ms, strict=True)
             },
             "failed": self.failed,
             "failed_checks": self.checks,
             "cold": self.not_reached,
-            "marks": {name: asdict(met) for name, met in self.marks.items()},
+            "coverage": {name: asdict(met) for name, met in self.coverage.items()},
         }
 
 
@@ -95,14 +95,14 @@ def add_up(rows: DataFrame, code: Code, where: str) -> CampaignTotals:
         F.coalesce(F.sum("events"), F.lit(0)).alias("events"),
         F.coalesce(F.sum("simulated_ms"), F.lit(0)).alias("simulated_ms"),
         F.coalesce(F.sum("seconds"), F.lit(0.0)).alias("cpu_s"),
-        F.percentile("healing_ms", shares).alias("healing_ms"),
+        F.percentile("recovery_ms", shares).alias("recovery_ms"),
     ).first()
     assert sums is not None
     if sums["seeds"] != sums["distinct"]:
         raise _twice(rows, where)
-    marks = (
-        rows.select(F.explode("marks").alias("mark", "times"))
-        .groupBy("mark")
+    coverage = (
+        rows.select(F.explode("coverage").alias("point", "times"))
+        .groupBy("point")
         .agg(F.count("*").alias("seeds"), F.sum("times").alias("times"))
     )
     checks = rows.where("failure_check is not null").groupBy("failure_check").count()
@@ -112,11 +112,11 @@ def add_up(rows: DataFrame, code: Code, where: str) -> CampaignTotals:
         sums["events"],
         sums["simulated_ms"],
         sums["cpu_s"],
-        tuple(round(value, 1) for value in sums["healing_ms"] or [0.0] * len(PERCENTILES)),
+        tuple(round(value, 1) for value in sums["recovery_ms"] or [0.0] * len(PERCENTILES)),
         {row["failure_check"]: row["count"] for row in checks.orderBy("failure_check").collect()},
         {
-            RENAMED.get(row["mark"], row["mark"]): CoverageCount(row["seeds"], row["times"])
-            for row in marks.orderBy("mark").collect()
+            RENAMED.get(row["point"], row["point"]): CoverageCount(row["seeds"], row["times"])
+            for row in coverage.orderBy("point").collect()
         },
     )
 

@@ -136,7 +136,7 @@ SIM: Final[Mapping[str, Schema]] = {
         cpu_seconds=QUANTITY,
         failures=list_of(object_of(**_FAILED_SEED)),
         cold=list_of(TEXT),
-        marks=_COUNTS,
+        coverage=_COUNTS,
         go_on=_GO_ON,
     ),
     "explore": object_of(
@@ -235,11 +235,11 @@ _CAMPAIGN_TOTALS: Final = object_of(
     cpu_seconds=QUANTITY,
     events_per_cpu_second=NUMBER,
     cpu_us_per_event=QUANTITY,
-    healing_ms=map_of(or_null(QUANTITY)),
+    recovery_ms=map_of(or_null(QUANTITY)),
     failed=NUMBER,
     failed_checks=_COUNTS,
     cold=list_of(TEXT),
-    marks=map_of(object_of(seeds=NUMBER, times=NUMBER)),
+    coverage=map_of(object_of(seeds=NUMBER, times=NUMBER)),
 )
 _ROW: Final = map_of({})
 """A row of an answer: its columns depend on the question."""
@@ -306,7 +306,7 @@ PIPELINE: Final[Mapping[str, Schema]] = {
         warehouse=TEXT,
         repaired=list_of(TEXT),
         missing=map_of(list_of(TEXT)),
-        told_anew=list_of(TEXT),
+        rebuilt=list_of(TEXT),
         forgotten=map_of(_RANGES),
         doubled=list_of(TEXT),
         checksums=map_of(NUMBER),

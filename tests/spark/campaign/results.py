@@ -10,7 +10,7 @@ from pyarrow import parquet
 from quorate.campaign.results import write_part
 from quorate.sim.coverage.coverage_points import ALL_COVERAGE_POINTS, RENAMED
 from quorate.sim.plan.plan import Plan
-from quorate.sim.run.campaign import Code, row_of
+from quorate.sim.run.campaign import EARLIER_COLUMNS, Code, row_of
 from quorate.sim.run.run import Failure, WorldOutcome
 
 SEEDS = range(3, 13)
@@ -36,16 +36,22 @@ def pretend(
 ) -> Path:
     """Write made-up results: for each seed 100 events, `seed` ms of recovery time, and 0.5 s.
 
-    With `earlier` the coverage points have the names that an earlier release gave them.
+    With `earlier` columns and coverage points have the names that an earlier release gave them.
     """
     former = {new: old for old, new in RENAMED.items()} if earlier else {}
     reached = set(ALL_COVERAGE_POINTS) - set(missed)
-    marks = {former.get(name, name): 2 for name in reached}
+    coverage = {former.get(name, name): 2 for name in reached}
     rows = []
     for seed in seeds:
         failure = Failure("liveness", "nobody leads", 9000, 100) if seed in failing else None
         plan = Plan(code.plan_format, seed)
-        outcome = WorldOutcome(seed, plan, 100, 9000, trace * 16, failure, 0.5, seed, marks)
+        outcome = WorldOutcome(seed, plan, 100, 9000, trace * 16, failure, 0.5, seed, coverage)
         rows.append(row_of(outcome, code))
     write_part(str(out), rows)
+    if earlier:
+        [part] = out.glob("part-*.parquet")
+        table = parquet.read_table(part)
+        columns = {new: old for old, new in EARLIER_COLUMNS.items()}
+        names = [columns.get(name, name) for name in table.column_names]
+        parquet.write_table(table.rename_columns(names), part)
     return out

@@ -33,9 +33,9 @@ def test_all_versions_are_compared_with_the_first(spark, versions):
     totals = old.totals
     assert (totals.code, totals.seeds, totals.events, totals.failed) == (CODE, 100, 10_000, 2)
     assert (totals.events_per_cpu_s, totals.cpu_us_per_event) == (200.0, 5000.0)
-    assert totals.healing_ms == (49.5, 89.1, 98.0, 99.0)
+    assert totals.recovery_ms == (49.5, 89.1, 98.0, 99.0)
     assert totals.checks == {"liveness": 2} and totals.not_reached == [MISSED_BEFORE]
-    assert totals.marks[MISSED_NOW].seeds == 100 and totals.marks[MISSED_NOW].times == 200
+    assert totals.coverage[MISSED_NOW].seeds == 100 and totals.coverage[MISSED_NOW].times == 200
     change = new.change
     assert change is not None and new.is_worse
     assert (change.common, change.traces) == (90, 60)
@@ -61,7 +61,7 @@ def test_the_command_prints_a_table_and_writes_a_page(pipeline, versions, tmp_pa
     code, out, _ = pipeline("campaign-report", *reversed(versions), "--json")
     back = json.loads(out)
     assert code == 1 and back[0]["change"] is None
-    assert back[1]["change"]["fixed"] == 2 and back[1]["healing_ms"]["p50"] == 49.5
+    assert back[1]["change"]["fixed"] == 2 and back[1]["recovery_ms"]["p50"] == 49.5
 
 
 @pytest.mark.slow

@@ -42,7 +42,7 @@ def test_the_rows_are_those_of_a_local_campaign(spark, local, tmp_path):
     assert total.worlds == len(SEEDS), "a local campaign can continue it"
     totals = whole.totals
     assert (totals.events, totals.simulated_ms) == (total.events, total.simulated_ms)
-    assert {name: met.times for name, met in totals.marks.items()} == total.coverage
+    assert {name: met.times for name, met in totals.coverage.items()} == total.coverage
     assert totals.not_reached == total.not_reached and totals.failed == 0
     assert len(spark.sparkContext.listArchives) == 1, "sent once, and not by each job"
 

@@ -165,7 +165,7 @@ def _lines(summary: CampaignSummary) -> list[str]:
     if not totals.failed:
         lines.append("no check failed")
     lines.append(f"{totals.reached} of {len(ALL_COVERAGE_POINTS)} coverage points were reached")
-    rare = sorted(totals.marks.items(), key=lambda item: item[1].seeds)[:_RARE]
+    rare = sorted(totals.coverage.items(), key=lambda item: item[1].seeds)[:_RARE]
     lines += [f"rarely reached: {name} (seeds: {met.seeds})" for name, met in rare]
     return [*lines, *(f"not reached: {name}" for name in totals.not_reached)]
 

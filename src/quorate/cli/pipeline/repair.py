@@ -49,7 +49,7 @@ def _lines(summary: RepairSummary) -> Iterator[str]:
         yield lost_files_line(table, paths)
     for cluster_id in summary.doubled:
         yield f"{cluster_id}: two jobs at once wrote its history twice: it is derived again"
-    for cluster_id in summary.told_anew:
+    for cluster_id in summary.rebuilt:
         yield f"{cluster_id}: its state is derived again from bronze"
     for cluster_id, count in summary.checksums.items():
         yield (

@@ -120,7 +120,7 @@ def _facts(run: campaigns.Campaign) -> dict[str, object]:
             for seed, check, message in sorted(total.failures)
         ],
         "cold": total.not_reached,
-        "marks": dict(sorted(total.coverage.items())),
+        "coverage": dict(sorted(total.coverage.items())),
     }
 
 

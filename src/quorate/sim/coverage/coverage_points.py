@@ -177,6 +177,8 @@ _SITUATIONS: Final = (
 )
 
 RENAMED: Final[Mapping[str, str]] = {
+    "fault: stranger": "fault: foreign-cluster",
+    "mistake: remove-stranger": "mistake: remove-unknown",
     "a voter ran because the leader said goodbye": "a voter ran because the leader ended its epoch",
     "a follower heard its leader's goodbye": "a follower received its leader's EndQuorumEpoch",
     "a static voter told its leader its directory": "a static voter reported its directory to the leader",

@@ -27,7 +27,7 @@ def _foreign_clusters(rng: Prng, plan: Plan) -> list[FaultEvent]:
     """A replica of a foreign cluster has the address of a node."""
     source, to = 1 + rng.below(_count(plan)), 1 + rng.below(_count(plan))
     args = (source, to, rng.pick((50, 300, 1000)), rng.between(1, 30))
-    return [FaultEvent(rng.below(plan.duration_ms), "stranger", args)]
+    return [FaultEvent(rng.below(plan.duration_ms), "foreign-cluster", args)]
 
 
 def _removed_while_cut_off(rng: Prng, plan: Plan) -> list[FaultEvent]:

@@ -39,7 +39,7 @@ INVALID_REQUESTS: Final = (
     "add-unnamed",
     "add-nameless",
     "remove-stale",
-    "remove-stranger",
+    "remove-unknown",
     "remove-nameless",
     "another-cluster",
     "not-the-leader",
@@ -222,7 +222,7 @@ FAULT_EVENTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cut": ("from", "to", "for_ms"),
         "slow-link": ("from", "to", "delay_ms", "for_ms"),
         "reset": ("node",),
-        "stranger": ("from", "to", "period_ms", "times"),
+        "foreign-cluster": ("from", "to", "period_ms", "times"),
         # operators
         "add": ("node",),
         "add-unacked": ("node",),

@@ -26,6 +26,11 @@ from quorate.sim.plan.plan import (
     nodes_text,
 )
 
+RENAMED: Final[Mapping[str, str]] = {
+    "stranger": "foreign-cluster",
+    "remove-stranger": "remove-unknown",
+}
+"""Fault events and invalid requests, by their names in plans of earlier releases."""
 _READABLE: Final = (1, 2, 3, 4, 5, 6, 7, 8, FORMAT)
 """A plan of an older format has defaults for later settings, and runs as it ran before them."""
 _OTHER_TAIL: Final = (1, 2)
@@ -180,7 +185,7 @@ def _number(word: str) -> int:
 def _parse_fault_event(words: list[str]) -> FaultEvent:
     if len(words) < 2:
         raise ValueError("a fault event is 'at MS KIND name=value...'")
-    at_ms, kind = _number(words[0]), words[1]
+    at_ms, kind = _number(words[0]), RENAMED.get(words[1], words[1])
     names = FAULT_EVENTS.get(kind)
     if names is None:
         raise ValueError(f"there is no fault event '{kind}'")
@@ -193,6 +198,7 @@ def _parse_fault_event(words: list[str]) -> FaultEvent:
 def _value(name: str, word: str) -> int:
     if name in NAMED:
         kind, names = NAMED[name]
+        word = RENAMED.get(word, word)
         if word not in names:
             raise ValueError(f"there is no {kind} '{word}', but {', '.join(names)}")
         return names.index(word)

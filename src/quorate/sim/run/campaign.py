@@ -11,7 +11,7 @@ import fcntl
 import re
 import time
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -40,8 +40,10 @@ SECONDS: Final = 60.0
 _A_DAY: Final = 1_000_000
 MADE_BY: Final = ["version", "source", "plan_format"]
 """The columns that identify the code that made a row: those of Code."""
-COUNTS: Final = ("events", "simulated_ms", "healing_ms", "seconds")
+COUNTS: Final = ("events", "simulated_ms", "recovery_ms", "seconds")
 """Columns whose minimum is 0."""
+EARLIER_COLUMNS: Final[Mapping[str, str]] = {"healing_ms": "recovery_ms", "marks": "coverage"}
+"""By their names in results of earlier releases."""
 _NUMBERED: Final = re.compile(r"part-(\d{6,})\.parquet")
 _NEEDS_ARROW: Final = (
     "campaigns are written as Parquet, and pyarrow is missing: pip install 'quorate[spark]'"
@@ -111,14 +113,14 @@ def row_of(outcome: WorldOutcome, code: Code) -> dict[str, Any]:
         "plan_format": outcome.plan.format,
         "events": outcome.events,
         "simulated_ms": outcome.simulated_ms,
-        "healing_ms": outcome.liveness_ms,
+        "recovery_ms": outcome.liveness_ms,
         "trace_hash": outcome.trace_hash,
         "failure_check": None if failure is None else failure.check,
         "failure_message": None if failure is None else failure.message,
         "failure_at_ms": None if failure is None else failure.at_ms,
         "failure_event": None if failure is None else failure.event,
         "seconds": outcome.seconds,
-        "marks": sorted(outcome.coverage.items()),
+        "coverage": sorted(outcome.coverage.items()),
     }
 
 
@@ -150,15 +152,15 @@ class CampaignSums:
         self.events += row["events"]
         self.simulated_ms += row["simulated_ms"]
         self.cpu_s += row["seconds"]
-        self.coverage.update(dict(row["marks"]))
+        self.coverage.update(dict(row["coverage"]))
         if row["failure_check"] is not None:
             self.failures.append((row["seed"], row["failure_check"], row["failure_message"]))
 
     def add_table(self, table: pyarrow.Table) -> None:
         """Add all rows of a table."""
-        for row in table.drop_columns("marks").to_pylist():
-            self.add({**row, "marks": ()})
-        for chunk in table["marks"].chunks:
+        for row in table.drop_columns("coverage").to_pylist():
+            self.add({**row, "coverage": ()})
+        for chunk in table["coverage"].chunks:
             counts = zip(chunk.keys.to_pylist(), chunk.items.to_pylist(), strict=True)
             for name, count in counts:
                 self.coverage[name] += count
@@ -256,6 +258,8 @@ class Campaign:
             table = parquet.read_table(path)
         except (OSError, self._arrow.ArrowException) as error:
             raise CampaignError(f"{path} cannot be read: {error}") from None
+        names = [EARLIER_COLUMNS.get(name, name) for name in table.column_names]
+        table = table.rename_columns(names)
         if not table.schema.equals(schema()):
             raise CampaignError(f"{path} is no part of a campaign: it has other columns")
         columns = table.select(MADE_BY).to_pydict().values()
@@ -287,14 +291,14 @@ def schema() -> pyarrow.Schema:
             arrow.field("plan_format", arrow.int32(), nullable=False),
             arrow.field("events", arrow.int64(), nullable=False),
             arrow.field("simulated_ms", arrow.int64(), nullable=False),
-            arrow.field("healing_ms", arrow.int64(), nullable=False),
+            arrow.field("recovery_ms", arrow.int64(), nullable=False),
             arrow.field("trace_hash", arrow.string(), nullable=False),
             arrow.field("failure_check", arrow.string()),
             arrow.field("failure_message", arrow.string()),
             arrow.field("failure_at_ms", arrow.int64()),
             arrow.field("failure_event", arrow.int64()),
             arrow.field("seconds", arrow.float64(), nullable=False),
-            arrow.field("marks", arrow.map_(arrow.string(), arrow.int64()), nullable=False),
+            arrow.field("coverage", arrow.map_(arrow.string(), arrow.int64()), nullable=False),
         ]
     )
 

@@ -81,7 +81,7 @@ _MADE: Final[Mapping[str, Callable[[SimulatedCluster, Process], VoterRequest]]] 
         "add-unnamed": lambda world, process: _unnamed(process),
         "add-nameless": lambda world, process: replace(_add(process), voter=_nameless(process)),
         "remove-stale": lambda world, process: RemoveVoterRequest(CLUSTER_ID, _stale(process)),
-        "remove-stranger": lambda world, process: _unknown(process),
+        "remove-unknown": lambda world, process: _unknown(process),
         "remove-nameless": lambda world, process: replace(
             _remove(process), voter=_nameless(process)
         ),

@@ -126,7 +126,7 @@ OF_WORLD: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
         "flap": _flap,
         "cut": _cut,
         "slow-link": _slow_link,
-        "stranger": _foreign_cluster,
+        "foreign-cluster": _foreign_cluster,
     }
 )
 OF_NODES: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(

@@ -53,7 +53,7 @@ class RepairSummary:
     """Messages about commits that were lost or torn, and are restored."""
     missing: dict[str, list[str]] = field(default_factory=dict)
     """Lost data files, by table."""
-    told_anew: list[str] = field(default_factory=list)
+    rebuilt: list[str] = field(default_factory=list)
     """Clusters whose state was derived again from bronze."""
     forgotten: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """By cluster: ranges of offsets (end exclusive) that bronze has lost."""
@@ -152,7 +152,7 @@ def remove_lost(
     Raises ConcurrentRunError, and WarehouseError where a file of the progress is missing.
     """
     tables, progress = read.tables, read.progress
-    summary.told_anew, summary.forgotten = [], {}
+    summary.rebuilt, summary.forgotten = [], {}
     summary.missing = {table: [file.path for file in gone] for table, gone in missing.items()}
     for table in CONTROL:
         if table in missing:
@@ -174,7 +174,7 @@ def remove_lost(
             summary.forgotten[id] = lost
             known = replace(known, spans=tuple(without_ranges(known.spans, lost)))
         if tables_to_rebuild or any(folder in path.split("/") for path in gone):
-            summary.told_anew.append(id)
+            summary.rebuilt.append(id)
             known = _without_state(tables, plan, folder, known)
         progress[id] = known
     commit_run(read, plan, progress)
