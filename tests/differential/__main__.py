@@ -27,7 +27,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT, help="a line for each seed")
     parser.add_argument("--show", action="store_true", help="print each request")
     parser.add_argument("--go-on", action="store_true", help="also after responses that differ")
-    parser.add_argument("--only", default="", help="of one kind: tokens, security, topics ...")
+    parser.add_argument("--only", default="", help="of some kinds: tokens,acls")
     given = parser.parse_args()
     first, _, end = given.seeds.partition("..")
     seeds = range(int(first), int(end) if end else int(first) + 1)

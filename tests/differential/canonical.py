@@ -41,7 +41,7 @@ def made_up(number: int) -> Uuid:
 def canonical(value: Any, side: Side, field: str = "") -> Any:
     """Dicts, lists and simple values; arrays of structs are sorted."""
     if isinstance(value, Struct):
-        found = {
+        fields = {
             one.name: canonical(
                 getattr(value, one.name),
                 side,
@@ -50,7 +50,7 @@ def canonical(value: Any, side: Side, field: str = "") -> Any:
             for one in type(value).schema.fields
             if one.name not in _SKIPPED
         }
-        return found | _token_times(value)
+        return fields | _token_times(value)
     if isinstance(value, list | tuple):
         found = [canonical(one, side, field) for one in value]
         return sorted(found, key=repr) if found and isinstance(found[0], dict) else found

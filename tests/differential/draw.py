@@ -40,6 +40,8 @@ class Draft:
     then: list[Draft] = field(default_factory=list)
     """Requests that follow at once."""
     version: int | None = None
+    related: Sequence[str] = ()
+    """Principals for whom the answer is another than for others."""
     asker: Asker = DIRECT
     client: str = CLIENT
 

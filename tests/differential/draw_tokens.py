@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from differential.channel import DIRECT, LOGINS, Asker
 from differential.draw import PRINCIPALS, USERS, Draft, Draw
 from differential.side import Side
-from differential.tokens import is_expired
+from differential.tokens import Token, is_expired
 from quorate.wire.messages import (
     CreateDelegationTokenRequest,
     ExpireDelegationTokenRequest,
@@ -57,7 +58,7 @@ def renew_token(draw: Draw) -> Draft:
     def build(side: Side) -> Message:
         return RenewDelegationTokenRequest(hmac=_secret(side, number), renew_period_ms=period)
 
-    return Draft(build)
+    return Draft(build, related=_related(draw, number))
 
 
 def expire_token(draw: Draw) -> Draft:
@@ -69,44 +70,62 @@ def expire_token(draw: Draw) -> Draft:
             hmac=_secret(side, number), expiry_time_period_ms=period
         )
 
-    return Draft(build)
+    return Draft(build, related=_related(draw, number))
 
 
-def asker(draw: Draw, key: int, *, may_forward: bool) -> Asker:
+def asker(draw: Draw, key: int, related: Sequence[str], *, may_forward: bool) -> Asker:
     """Who sends a request of this API."""
     of_tokens = key in TOKEN_APIS
     kinds = ("direct", "envelope", "token envelope", "password", "token")
-    weights = (4, 40, 6, 40, 10) if of_tokens else (80, 13, 1, 4, 2)
+    weights = (4, 40, 6, 40, 10) if of_tokens else (78, 13, 1, 4, 4)
     kind = draw.rng.choices(kinds, weights)[0]
-    if kind == "password":
-        return Asker(user=draw.one(LOGINS))
     if kind == "token":
         number = _token_number(draw)
         return DIRECT if number is None else Asker(token=number)
-    if kind == "direct" or not may_forward:
-        return DIRECT
     principal = draw.one(PRINCIPALS)
     if of_tokens:
         principal = draw.usually(0.85, principal, _OTHERS)
+    if related and draw.chance(0.7):
+        principal = draw.one(related)
+    if kind == "password":
+        user = principal.removeprefix("User:")
+        return Asker(user=user if user in LOGINS else draw.one(LOGINS))
+    if kind == "direct" or not may_forward:
+        return DIRECT
     return Asker(principal=principal, by_token=kind == "token envelope")
 
 
 def _token_number(draw: Draw) -> int | None:
-    """Mostly of a token that is in force."""
+    """Mostly of a token that is in force, and of one that its owner did not ask for."""
     tokens, known = draw.side.tokens.all, draw.image.delegation_tokens
-    in_force = [
-        number
+    in_force = {
+        number: known[token.token_id]
         for number, token in enumerate(tokens)
         if token.token_id in known and not is_expired(known[token.token_id])
-    ]
+    }
+    of_others = [number for number, token in in_force.items() if token.owner != token.requester]
+    if of_others and draw.chance(0.5):
+        return draw.one(of_others[-_NEWEST:])
     if in_force and draw.chance(0.9):
-        return draw.one(in_force[-_NEWEST:])
+        return draw.one(list(in_force)[-_NEWEST:])
     return draw.rng.randrange(len(tokens)) if tokens else None
 
 
 def _secret(side: Side, number: int) -> bytes:
-    """That of one of the newest tokens, or of none."""
-    newest = side.tokens.all[-_NEWEST:]
-    if not newest or number % 16 == 0:
+    token = _token(side, number)
+    if token is None:
         return b"" if number % 32 == 0 else b"no token"
-    return newest[number % len(newest)].secret
+    return token.secret
+
+
+def _related(draw: Draw, number: int) -> tuple[str, ...]:
+    """Who has to do with the token."""
+    asked = _token(draw.side, number)
+    token = None if asked is None else draw.image.delegation_tokens.get(asked.token_id)
+    return () if token is None else (token.owner, token.requester, *token.renewers)
+
+
+def _token(side: Side, number: int) -> Token | None:
+    """One of the newest tokens, removed or not; now and then none."""
+    newest = side.tokens.all[-_NEWEST:]
+    return newest[number % len(newest)] if newest and number % 16 else None

@@ -112,13 +112,13 @@ def run_seed(
     """Ask both controllers the requests of a seed, until they differ.
 
     go_on: also after responses that differ, until the records do
-    only: part of the name of the modules whose requests are drawn
+    only: parts of the names of the modules or functions whose requests are drawn, with commas between
     """
     outcome = Outcome(seed)
     with Pair(root, seed) as pair:
         draw = Draw(pair.rng, pair.java, pair.java.features())
         exchange = Exchange(pair, draw, outcome, show, go_on)
-        kinds = [row for row in KINDS if only in row[1].__module__]
+        kinds = [row for row in KINDS if _is_of(row[1], only)]
         weights = [weight for weight, _ in kinds]
         while outcome.requests < requests and not exchange.has_ended:
             make = pair.rng.choices(kinds, weights)[0][1]
@@ -130,6 +130,11 @@ def run_seed(
     if outcome.lines:
         outcome.lines.insert(0, f"seed {seed}, request {outcome.requests}: {pair.description}")
     return outcome
+
+
+def _is_of(make: Make, only: str) -> bool:
+    name = f"{make.__module__}.{make.__name__}"
+    return any(part in name for part in only.split(","))
 
 
 def may_place(pair: Pair) -> bool:
@@ -182,7 +187,7 @@ class Exchange:
         draft.version = min(max(draft.version, low), high)
         if not draft.is_direct:
             forwardable = API_TABLE[key].forwardable
-            draft.asker = draw_tokens.asker(self._draw, key, may_forward=forwardable)
+            draft.asker = draw_tokens.asker(self._draw, key, draft.related, may_forward=forwardable)
         if draft.asker is not DIRECT:
             draft.client = rng.choice((CLIENT, "c1"))
 
@@ -264,7 +269,7 @@ class Exchange:
         if self._show:
             self._show(f"{self._outcome.requests} {name} {errors} {records} records")
 
-    def _settle(self, draft: Draft, records: list[Records]) -> None:
+    def _settle(self, draft: Draft, records: Sequence[Records]) -> None:
         """Wait for what follows a write on other threads of a controller."""
         key = _key(draft.build(self._pair.java))
         changes_acls = key in _ACL_KEYS and self._pair.is_authorized
@@ -276,7 +281,17 @@ class Exchange:
             for token_id in {
                 record.token_id for record, _ in rows if isinstance(record, _OF_TOKENS)
             }:
-                wait_for(partial(_knows_token, side, token_id), f"the tokens of {side.node}")
+                self._settle_token(side, token_id)
+
+    def _settle_token(self, side: Side, token_id: str) -> None:
+        """What the controller looks tokens up in follows its log."""
+        try:
+            wait_for(partial(_knows_token, side, token_id), "the token", _PATIENCE_S, 0.01)
+        except AssertionError:
+            name, request = side.tokens.names[token_id], self._outcome.requests
+            line = f"request {request}: {side.name} answers otherwise than its log says of {name}"
+            self._outcome.lines.append(line)
+            self.has_ended = True
 
     def compare_ends(self) -> None:
         """Both logs, replayed, hold as much."""
@@ -294,8 +309,7 @@ class Exchange:
 
 
 def _knows_token(side: Side, token_id: str) -> bool:
-    """What the controller looks tokens up in follows its log, and an expired token is swept where it is
-    to be."""
+    """Its answers agree with its log, and an expired token is swept where it is to be."""
     side.new_records()
     token = side.image.delegation_tokens.get(token_id)
     if side.sweeps and token is not None and is_expired(token):
