@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from differential.side import Side
+from interop.process import HOST
 from quorate.base.ids import Uuid, uuid_to_text
 from quorate.wire.schema import Message, Struct
 
@@ -65,6 +66,7 @@ def canonical(value: Any, side: Side, field: str = "") -> Any:
             return None
         value = _RANGE.sub("7-30", value)
         value = value.replace(side.node.address, "<its address>")
+        value = value.replace(f"{HOST}:{side.login_port}", "<its login address>")
         value = value.replace(str(side.node.directory), "<its directory>")
         return _WORD.sub(lambda found: _word(found[0], side), value)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -91,8 +93,8 @@ def _token_times(value: Struct) -> dict[str, Any]:
 def _number(value: int, side: Side, field: str) -> Any:
     if field in _EPOCHS:
         return side.epochs.get(value, value)
-    if field == "port" and value == side.node.port:
-        return "<its port>"
+    if field == "port" and value in (side.node.port, side.login_port):
+        return "<its port>" if value == side.node.port else "<its login port>"
     if field == "throttle_time_ms":
         return value > 0
     if _TIMES.search(field) and value == LONG_MAX:

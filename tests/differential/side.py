@@ -55,7 +55,7 @@ class Side:
         ends the leadership (decision 7)."""
         self._loader = Loader()
         self._position = 0
-        self._login_port = login_port
+        self.login_port = login_port
         self._channels: dict[str, Channel] = {}
 
     @property
@@ -194,7 +194,7 @@ class Side:
             raise
 
     def _open(self, name: str) -> Channel:
-        port = self.node.port if name == _PLAINTEXT else self._login_port
+        port = self.node.port if name == _PLAINTEXT else self.login_port
         channel = self._channels[name] = Channel(port)
         if name != _PLAINTEXT:
             channel.log_in_with_password(name)
@@ -202,7 +202,7 @@ class Side:
 
     def _ask_by_token(self, message: Message, version: int, number: int, client: str) -> Message:
         """On a connection of its own: the session ends with the token."""
-        channel = Channel(self._login_port)
+        channel = Channel(self.login_port)
         try:
             mechanism = TOKEN_MECHANISMS[number % len(TOKEN_MECHANISMS)]
             channel.log_in_with_token(mechanism, *self.tokens.all[number])
