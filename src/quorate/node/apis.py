@@ -60,7 +60,12 @@ from quorate.node.api_row import (
     Kind,
     topic_rule,
 )
-from quorate.node.describe import ask_core, describe_cluster, describe_quorum
+from quorate.node.describe import (
+    ask_core,
+    describe_cluster,
+    describe_quorum,
+    without_registrations,
+)
 from quorate.node.read_handlers import (
     change_loggers,
     describe_acls,
@@ -326,7 +331,16 @@ ROWS: Final[tuple[ApiRow, ...]] = (
     _write(57, features.UPDATE_FEATURES, ALTER, SMALL_REQUEST_BYTES),
     ApiRow(ENVELOPE, "Envelope", Kind.CONNECTION, None, None, BULK_REQUEST_BYTES, CLUSTER_ACTION),
     _raft(59, "FetchSnapshot", carries_data=True),
-    ApiRow(60, "DescribeCluster", Kind.READ, describe_cluster, None, SMALL_REQUEST_BYTES, ALTER),
+    ApiRow(
+        60,
+        "DescribeCluster",
+        Kind.READ,
+        describe_cluster,
+        None,
+        SMALL_REQUEST_BYTES,
+        ALTER,
+        refused_by=without_registrations,
+    ),
     _write(62, BROKER_REGISTRATION, CLUSTER_ACTION, SMALL_REQUEST_BYTES, forwardable=False),
     _write(
         63,
