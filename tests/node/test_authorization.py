@@ -20,6 +20,7 @@ from quorate.wire.messages import (
     CreateAclsRequest,
     CreateTopicsRequest,
     DefaultPrincipalData,
+    DescribeClientQuotasRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeQuorumRequest,
@@ -92,6 +93,13 @@ def test_reads_and_requests_to_the_raft_layer_need_theirs_on_standbys_too(world)
         assert world.ask(node.node_id, cluster, principal=ALICE).error_code == DENIED
     allow(world, AclOperation.DESCRIBE)
     assert world.ask(world.active.node_id, quorum, principal=ALICE).error_code == 0
+
+
+def test_quotas_that_are_not_described_are_null(world):
+    """`DescribeClientQuotasRequest.getErrorResponse`."""
+    asked = DescribeClientQuotasRequest()
+    answer = world.ask(world.active.node_id, asked, principal=ALICE)
+    assert (answer.error_code, answer.entries) == (DENIED, None)
 
 
 def test_an_old_metadata_version_is_named_before_a_permission_is_asked_for():

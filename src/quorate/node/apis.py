@@ -229,7 +229,9 @@ def denied(row: ApiRow, call: Call) -> Message | Building[Message]:
     if isinstance(call.message, ListPartitionReassignmentsRequest):
         return reassignments.not_listed(call.message, error, error.message)
     response = APIS[row.key].response()
-    for name, value in (("error_code", error), ("error_message", error.message)):
+    # `entries` are those of DescribeClientQuotas: null, as in its `getErrorResponse`.
+    values = (("error_code", error), ("error_message", error.message), ("entries", None))
+    for name, value in values:
         if hasattr(response, name):
             setattr(response, name, value)
     return response
