@@ -18,7 +18,7 @@ from differential.draw import Draft, Draw
 from differential.pair import Pair
 from differential.placement import rule_violations, without_choices
 from differential.side import Side
-from differential.tokens import PROBE_VERSION, STRANGER, is_expired, is_known, probe
+from differential.tokens import OUTSIDER, PROBE_VERSION, is_expired, is_known, probe
 from interop.process import wait_for
 from quorate.base.errors import ErrorCode
 from quorate.formats.metadata_records import DelegationTokenRecord, RemoveDelegationTokenRecord
@@ -315,7 +315,7 @@ def _knows_token(side: Side, token_id: str) -> bool:
     if side.sweeps and token is not None and is_expired(token):
         return False
     (asked,) = (one for one in side.tokens.all if one.token_id == token_id)
-    answer = side.ask(probe(asked), PROBE_VERSION, Asker(principal=STRANGER))
+    answer = side.ask(probe(asked), PROBE_VERSION, Asker(principal=OUTSIDER))
     assert isinstance(answer, RenewDelegationTokenResponse)
     return is_known(answer, token)
 

@@ -12,7 +12,7 @@ from quorate.metadata.image import DelegationToken
 from quorate.wire.messages import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 
 SECRET_KEY: Final = "the key of both controllers"
-STRANGER: Final = "User:nobody"
+OUTSIDER: Final = "User:nobody"
 """Neither owns nor renews a token."""
 PROBE_VERSION: Final = 2
 
@@ -52,7 +52,7 @@ def is_expired(token: DelegationToken) -> bool:
 
 
 def probe(token: Token) -> RenewDelegationTokenRequest:
-    """Asked by the stranger, it changes nothing: its error says what a controller knows of the token."""
+    """Asked by the outsider, it changes nothing: its error says what a controller knows of the token."""
     return RenewDelegationTokenRequest(hmac=token.secret, renew_period_ms=-1)
 
 
