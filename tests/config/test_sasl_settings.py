@@ -247,3 +247,19 @@ def test_a_plaintext_listener_asks_for_nothing(load):
     )
     check_servable(config)
     assert config.sasl.listeners == {}
+
+
+@pytest.mark.parametrize("mechanism", [None, "GSSAPI", "WHAT"])
+def test_only_the_first_controller_listener_needs_a_mechanism_for_peers(load, mechanism):
+    """A node logs in at its peers through their first listener (`KafkaRaftManager`)."""
+    config = load(
+        **{
+            "controller.listener.names": "OPEN,CONTROLLER",
+            "listeners": "OPEN://localhost:9092,CONTROLLER://localhost:9093",
+            "listener.security.protocol.map": "OPEN:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+            "controller.quorum.voters": "1@localhost:9092",
+            "sasl.mechanism.controller.protocol": mechanism,
+        }
+    )
+    check_servable(config)
+    assert config.sasl.listeners["CONTROLLER"].mechanisms == ("PLAIN", "SCRAM-SHA-512")

@@ -27,6 +27,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT, help="a line for each seed")
     parser.add_argument("--show", action="store_true", help="print each request")
     parser.add_argument("--go-on", action="store_true", help="also after responses that differ")
+    parser.add_argument("--only", default="", help="of some kinds: tokens,acls")
     given = parser.parse_args()
     first, _, end = given.seeds.partition("..")
     seeds = range(int(first), int(end) if end else int(first) + 1)
@@ -43,7 +44,9 @@ def main() -> int:
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="differential-") as root:
             show = print if given.show else None
-            found = run_seed(Path(root), seed, given.requests, show, go_on=given.go_on)
+            found = run_seed(
+                Path(root), seed, given.requests, show, go_on=given.go_on, only=given.only
+            )
         took = time.monotonic() - began
         verdict = "DIFFERENT" if found.lines else "same"
         if found.fault:

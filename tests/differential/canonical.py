@@ -7,9 +7,11 @@ import time
 from typing import Any
 
 from differential.side import Side
+from interop.process import HOST
 from quorate.base.ids import Uuid, uuid_to_text
 from quorate.wire.schema import Message, Struct
 
+LONG_MAX = 2**63 - 1
 MADE_UP = b"\x01made up"
 """How each uuid begins that the generator makes."""
 _WORD = re.compile(r"[A-Za-z0-9_-]{22}")
@@ -21,6 +23,12 @@ _RANGE = re.compile(r"\b7-33\b")
 _MINUTE_MS = 60_000
 _EPOCHS = {"broker_epoch", "previous_broker_epoch", "epoch"}
 _TIMES = re.compile("timestamp")
+_TOKEN_TIMES = (
+    ("issue_timestamp", "expiration_timestamp", "max_timestamp"),
+    ("issue_timestamp_ms", "expiry_timestamp_ms", "max_timestamp_ms"),
+)
+"""Of a record, of a response."""
+_FOREVER = "<no end>"
 _TOKEN_ID = "token_id"
 _UUID = "uuid"
 _SKIPPED = {"finalized_features_epoch", "zk_migration_ready"}
@@ -34,7 +42,7 @@ def made_up(number: int) -> Uuid:
 def canonical(value: Any, side: Side, field: str = "") -> Any:
     """Dicts, lists and simple values; arrays of structs are sorted."""
     if isinstance(value, Struct):
-        return {
+        fields = {
             one.name: canonical(
                 getattr(value, one.name),
                 side,
@@ -43,6 +51,7 @@ def canonical(value: Any, side: Side, field: str = "") -> Any:
             for one in type(value).schema.fields
             if one.name not in _SKIPPED
         }
+        return fields | _token_times(value)
     if isinstance(value, list | tuple):
         found = [canonical(one, side, field) for one in value]
         return sorted(found, key=repr) if found and isinstance(found[0], dict) else found
@@ -52,11 +61,12 @@ def canonical(value: Any, side: Side, field: str = "") -> Any:
         return _bytes(value, side, field)
     if isinstance(value, str):
         if field == _TOKEN_ID:
-            return side.token_names.get(value, value)
+            return side.tokens.names.get(value, value)
         if value == _DENIED_TEXT or _DENIED.search(value):
             return None
         value = _RANGE.sub("7-30", value)
         value = value.replace(side.node.address, "<its address>")
+        value = value.replace(f"{HOST}:{side.login_port}", "<its login address>")
         value = value.replace(str(side.node.directory), "<its directory>")
         return _WORD.sub(lambda found: _word(found[0], side), value)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -64,13 +74,31 @@ def canonical(value: Any, side: Side, field: str = "") -> Any:
     return value
 
 
+def _token_times(value: Struct) -> dict[str, Any]:
+    """The times of a token: exact, but for the time of the request.
+
+    A token that is renewed was made some minutes ago: the two sides may round that differently.
+    """
+    for issue, expiry, end in _TOKEN_TIMES:
+        issued_ms = getattr(value, issue, -1)
+        if issued_ms > 0:
+            expires_ms, ends_ms = getattr(value, expiry), getattr(value, end)
+            found = {issue: "<issued>", end: _FOREVER}
+            if ends_ms < LONG_MAX:
+                found[end] = f"<issued {ends_ms - issued_ms:+d} ms>"
+            return found | ({expiry: "<its end>"} if expires_ms == ends_ms else {})
+    return {}
+
+
 def _number(value: int, side: Side, field: str) -> Any:
     if field in _EPOCHS:
         return side.epochs.get(value, value)
-    if field == "port" and value == side.node.port:
-        return "<its port>"
+    if field == "port" and value in (side.node.port, side.login_port):
+        return "<its port>" if value == side.node.port else "<its login port>"
     if field == "throttle_time_ms":
         return value > 0
+    if _TIMES.search(field) and value == LONG_MAX:
+        return _FOREVER
     if _TIMES.search(field) and value > 0:
         minutes = (value - time.time() * 1000) / _MINUTE_MS
         return f"<now {round(minutes):+d} min>"
@@ -79,7 +107,7 @@ def _number(value: int, side: Side, field: str) -> Any:
 
 def _bytes(value: bytes, side: Side, field: str) -> Any:
     if field == "hmac":
-        return f"<hmac #{side.tokens.index(value) + 1}>" if value in side.tokens else len(value)
+        return side.tokens.secret_name(value)
     return value.hex()
 
 
@@ -97,7 +125,7 @@ def _word(text: str, side: Side) -> str:
     for topic_id, name in side.names.items():
         if uuid_to_text(topic_id) == text:
             return name
-    return side.token_names.get(text, text)
+    return side.tokens.names.get(text, text)
 
 
 def canonical_records(records: list[tuple[Message, int]], side: Side) -> list[str]:

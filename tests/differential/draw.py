@@ -8,7 +8,8 @@ from random import Random
 from typing import TypeVar
 
 from differential.canonical import made_up
-from differential.side import CLIENT, Side
+from differential.channel import CLIENT, DIRECT, Asker
+from differential.side import Side
 from quorate.base.ids import Uuid
 from quorate.metadata.image import Broker, Image, Partition, Topic
 from quorate.wire.schema import Message
@@ -39,7 +40,9 @@ class Draft:
     then: list[Draft] = field(default_factory=list)
     """Requests that follow at once."""
     version: int | None = None
-    principal: str | None = None
+    related: Sequence[str] = ()
+    """Principals for whom the answer is another than for others."""
+    asker: Asker = DIRECT
     client: str = CLIENT
 
 

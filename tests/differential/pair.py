@@ -6,9 +6,17 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
+from differential import channel
 from differential.side import Side
+from differential.tokens import SECRET_KEY
 from interop.kafka import Quorum, new_uuid
+from interop.process import HOST, free_port
 
+_LIFETIMES: Final = {
+    "delegation.token.max.lifetime.ms": (None, None, 20 * 60_000, 2**63 - 1, 1),
+    "delegation.token.expiry.time.ms": (None, None, 10 * 60_000, 1),
+}
+_SWEEP_KEY: Final = "delegation.token.expiry.check.interval.ms"
 RELEASES: Final = ("4.3", "4.3", "4.3", "4.2", "4.1", "4.0", "3.9", "3.7", "3.5", "3.4", "3.3")
 
 
@@ -28,8 +36,7 @@ def settings(rng: Random) -> tuple[dict[str, Any], list[str]]:
         "unclean.leader.election.enable": rng.choice(("false", "false", "true")),
         "delete.topic.enable": rng.choice(("true",) * 7 + ("false",)),
     }
-    if rng.random() < 0.9:
-        keys["delegation.token.secret.key"] = "secret"
+    keys |= channel.keys() | _token_keys(rng)
     if rng.random() < 0.8:
         keys["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
         keys["super.users"] = "User:ANONYMOUS;User:admin"
@@ -37,6 +44,21 @@ def settings(rng: Random) -> tuple[dict[str, Any], list[str]]:
     release = rng.choice(RELEASES)
     arguments = ["--release-version", release]
     return keys, arguments
+
+
+def _token_keys(rng: Random) -> dict[str, Any]:
+    """Keys of delegation tokens. The default lifetimes are days."""
+    keys: dict[str, Any] = {}
+    chance = rng.random()
+    if chance < 0.95:
+        keys["delegation.token.secret.key"] = "" if chance < 0.05 else SECRET_KEY
+    for name, values in _LIFETIMES.items():
+        value = rng.choice(values)
+        if value is not None:
+            keys[name] = value
+    if rng.random() < 0.3:
+        keys[_SWEEP_KEY] = 50
+    return keys
 
 
 class Pair:
@@ -51,7 +73,9 @@ class Pair:
             quorum = Quorum(root / kind, {1: kind}, static=True, config=keys)
             quorum.cluster_id = cluster_id
             self._quorums.append(quorum)
-        self.java, self.quorate = (Side(quorum.nodes[1], cluster_id) for quorum in self._quorums)
+        self.java, self.quorate = (
+            _side(quorum, sweeps=_SWEEP_KEY in keys) for quorum in self._quorums
+        )
         self.sides = (self.java, self.quorate)
         self.may_delete = keys["delete.topic.enable"] == "true"
         """Else what a controller placed at random would stay."""
@@ -75,3 +99,11 @@ class Pair:
             side.close()
         for quorum in self._quorums:
             quorum.stop()
+
+
+def _side(quorum: Quorum, *, sweeps: bool) -> Side:
+    node, login_port = quorum.nodes[1], free_port()
+    node.config["listeners"] = (
+        f"CONTROLLER://{node.address},{channel.LISTENER}://{HOST}:{login_port}"
+    )
+    return Side(node, quorum.cluster_id, login_port, sweeps=sweeps)

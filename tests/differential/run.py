@@ -11,18 +11,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from differential import draw_brokers, draw_configs, draw_security, draw_topics
+from differential import draw_brokers, draw_configs, draw_security, draw_tokens, draw_topics
 from differential.canonical import canonical, canonical_records, differences
-from differential.draw import PRINCIPALS, Draft, Draw
+from differential.channel import CLIENT, DIRECT, Asker
+from differential.draw import Draft, Draw
 from differential.pair import Pair
 from differential.placement import rule_violations, without_choices
-from differential.side import CLIENT, Side
+from differential.side import Side
+from differential.tokens import OUTSIDER, PROBE_VERSION, is_expired, is_known, probe
 from interop.process import wait_for
 from quorate.base.errors import ErrorCode
+from quorate.formats.metadata_records import DelegationTokenRecord, RemoveDelegationTokenRecord
 from quorate.node.apis import API_TABLE
+from quorate.security.sasl.mechanism import SaslError
 from quorate.wire.codec import encode
 from quorate.wire.errors import EncodeError
-from quorate.wire.messages import DescribeAclsRequest, DescribeAclsResponse
+from quorate.wire.messages import (
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+    RenewDelegationTokenResponse,
+)
 from quorate.wire.registry import APIS, api
 from quorate.wire.schema import Message
 
@@ -38,7 +46,9 @@ have left the assignment (decision 7)."""
 _LINES: Final = 12
 """Of one difference."""
 _ACL_KEYS: Final = (30, 31)
+_OF_TOKENS: Final = (DelegationTokenRecord, RemoveDelegationTokenRecord)
 
+Records = Sequence[tuple[Message, int]]
 Make = Callable[[Draw], Draft | None]
 
 KINDS: Final[Sequence[tuple[int, Make]]] = (
@@ -69,9 +79,9 @@ KINDS: Final[Sequence[tuple[int, Make]]] = (
     (2, draw_security.delete_acls),
     (2, draw_security.describe_acls),
     (2, draw_security.scram),
-    (2, draw_security.create_token),
-    (2, draw_security.renew_token),
-    (1, draw_security.expire_token),
+    (2, draw_tokens.create_token),
+    (2, draw_tokens.renew_token),
+    (2, draw_tokens.expire_token),
 )
 """Weight and maker of each kind of request."""
 
@@ -97,18 +107,21 @@ def run_seed(
     show: Callable[[str], None] | None = None,
     *,
     go_on: bool = False,
+    only: str = "",
 ) -> Outcome:
     """Ask both controllers the requests of a seed, until they differ.
 
     go_on: also after responses that differ, until the records do
+    only: parts of the names of the modules or functions whose requests are drawn, with commas between
     """
     outcome = Outcome(seed)
     with Pair(root, seed) as pair:
-        exchange = Exchange(pair, outcome, show, go_on)
         draw = Draw(pair.rng, pair.java, pair.java.features())
-        weights = [weight for weight, _ in KINDS]
+        exchange = Exchange(pair, draw, outcome, show, go_on)
+        kinds = [row for row in KINDS if _is_of(row[1], only)]
+        weights = [weight for weight, _ in kinds]
         while outcome.requests < requests and not exchange.has_ended:
-            make = pair.rng.choices(KINDS, weights)[0][1]
+            make = pair.rng.choices(kinds, weights)[0][1]
             draft = make(draw)
             if draft is not None and (not draft.places or may_place(pair)):
                 exchange.run(draft)
@@ -117,6 +130,11 @@ def run_seed(
     if outcome.lines:
         outcome.lines.insert(0, f"seed {seed}, request {outcome.requests}: {pair.description}")
     return outcome
+
+
+def _is_of(make: Make, only: str) -> bool:
+    name = f"{make.__module__}.{make.__name__}"
+    return any(part in name for part in only.split(","))
 
 
 def may_place(pair: Pair) -> bool:
@@ -132,6 +150,7 @@ class Exchange:
     def __init__(
         self,
         pair: Pair,
+        draw: Draw,
         outcome: Outcome,
         show: Callable[[str], None] | None,
         go_on: bool,
@@ -141,6 +160,7 @@ class Exchange:
         self._go_on = go_on
         self._seen: set[str] = set()
         self._pair = pair
+        self._draw = draw
         self._outcome = outcome
         self._show = show
         self._versions = pair.java.versions()
@@ -165,13 +185,10 @@ class Exchange:
         if not _can_encode(draft.build(self._pair.java), draft.version):
             draft.version = high
         draft.version = min(max(draft.version, low), high)
-        is_token = key in (38, 39, 40)
-        if (
-            API_TABLE[key].forwardable
-            and not draft.is_direct
-            and rng.random() < (0.95 if is_token else 0.15)
-        ):
-            draft.principal = rng.choice(PRINCIPALS)
+        if not draft.is_direct:
+            forwardable = API_TABLE[key].forwardable
+            draft.asker = draw_tokens.asker(self._draw, key, draft.related, may_forward=forwardable)
+        if draft.asker is not DIRECT:
             draft.client = rng.choice((CLIENT, "c1"))
 
     def _one(self, draft: Draft) -> None:
@@ -179,9 +196,6 @@ class Exchange:
         outcome.requests += 1
         before = pair.quorate.image
         answers = [self._ask(side, draft) for side in pair.sides]
-        for side, answer in zip(pair.sides, answers, strict=True):
-            if isinstance(answer, Message):
-                side.note_token(answer)
         records = [side.new_records() for side in pair.sides]
         found = self._compare(draft, answers, records, before)
         deadline = time.monotonic() + _PATIENCE_S
@@ -204,20 +218,14 @@ class Exchange:
             if new:
                 outcome.lines += [*self._describe(draft), *new[:_LINES]]
         if not self.has_ended:
-            self._settle(draft)
+            self._settle(draft, records)
 
     def _ask(self, side: Side, draft: Draft) -> Message | str:
-        deadline = time.monotonic() + _PATIENCE_S
-        while True:
-            assert draft.version is not None
-            request = draft.build(side)
-            try:
-                answer = side.ask(request, draft.version, draft.principal, draft.client)
-            except OSError:
-                return CLOSED
-            if not _is_early(answer, request, side) or time.monotonic() > deadline:
-                return answer
-            time.sleep(0.02)
+        assert draft.version is not None
+        try:
+            return side.ask(draft.build(side), draft.version, draft.asker, draft.client)
+        except (OSError, SaslError):
+            return CLOSED
 
     def _compare(
         self, draft: Draft, answers: list[Any], records: list[Any], before: Any
@@ -245,7 +253,7 @@ class Exchange:
 
     def _describe(self, draft: Draft) -> list[str]:
         java = self._pair.java
-        who = f" as {draft.principal}" if draft.principal else ""
+        who = "" if draft.asker is DIRECT else f" by {draft.asker}"
         name = api(_key(draft.build(java))).name
         number = self._outcome.requests
         return [
@@ -261,15 +269,29 @@ class Exchange:
         if self._show:
             self._show(f"{self._outcome.requests} {name} {errors} {records} records")
 
-    def _settle(self, draft: Draft) -> None:
+    def _settle(self, draft: Draft, records: Sequence[Records]) -> None:
         """Wait for what follows a write on other threads of a controller."""
         key = _key(draft.build(self._pair.java))
         changes_acls = key in _ACL_KEYS and self._pair.is_authorized
-        for side in self._pair.sides:
+        for side, rows in zip(self._pair.sides, records, strict=True):
             if not side.is_registered:
                 wait_for(partial(_is_registered, side), f"the registration of {side.node}")
             if changes_acls:
                 wait_for(partial(_knows_acls, side), f"the ACLs of {side.node}")
+            for token_id in {
+                record.token_id for record, _ in rows if isinstance(record, _OF_TOKENS)
+            }:
+                self._settle_token(side, token_id)
+
+    def _settle_token(self, side: Side, token_id: str) -> None:
+        """What the controller looks tokens up in follows its log."""
+        try:
+            wait_for(partial(_knows_token, side, token_id), "the token", _PATIENCE_S, 0.01)
+        except AssertionError:
+            name, request = side.tokens.names[token_id], self._outcome.requests
+            line = f"request {request}: {side.name} answers otherwise than its log says of {name}"
+            self._outcome.lines.append(line)
+            self.has_ended = True
 
     def compare_ends(self) -> None:
         """Both logs, replayed, hold as much."""
@@ -278,13 +300,24 @@ class Exchange:
             one, other = getattr(java, name), getattr(quorate, name)
             if one != other:
                 self._outcome.lines.append(f"images differ in {name}: {one} and {other}")
+        tokens = [
+            {side.tokens.names[token_id] for token_id in side.image.delegation_tokens}
+            for side in self._pair.sides
+        ]
+        if tokens[0] != tokens[1]:
+            self._outcome.lines.append(f"images differ in tokens: {tokens}")
 
 
-def _is_early(answer: Message, request: Message, side: Side) -> bool:
-    """A token that is in the log is not yet in the cache that Java looks it up in."""
-    hmac = getattr(request, "hmac", None)
-    is_unknown = _errors(answer) == [ErrorCode.DELEGATION_TOKEN_NOT_FOUND]
-    return is_unknown and hmac in side.live_tokens
+def _knows_token(side: Side, token_id: str) -> bool:
+    """Its answers agree with its log, and an expired token is swept where it is to be."""
+    side.new_records()
+    token = side.image.delegation_tokens.get(token_id)
+    if side.sweeps and token is not None and is_expired(token):
+        return False
+    (asked,) = (one for one in side.tokens.all if one.token_id == token_id)
+    answer = side.ask(probe(asked), PROBE_VERSION, Asker(principal=OUTSIDER))
+    assert isinstance(answer, RenewDelegationTokenResponse)
+    return is_known(answer, token)
 
 
 def _key(message: Message) -> int:

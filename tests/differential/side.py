@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Iterator
-from contextlib import suppress
+from typing import Final
 
-from interop.process import HOST, Node, wait_for
+from differential.channel import CLIENT, DIRECT, TOKEN_MECHANISMS, Asker, Channel
+from differential.tokens import Tokens, is_expired
+from interop.process import Node, wait_for
 from quorate.base.ids import Uuid
 from quorate.formats.batch import iter_batches, whole_batches_size
 from quorate.formats.batch_records import values
@@ -17,35 +18,27 @@ from quorate.formats.metadata_records import (
     NoOpRecord,
     RegisterBrokerRecord,
     RegisterControllerRecord,
+    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
 from quorate.formats.records import decode_record
 from quorate.metadata.image import Image
 from quorate.metadata.loader import Loader, log_batch
-from quorate.wire.codec import encode
-from quorate.wire.frame import FrameReader
-from quorate.wire.header import decode_response, encode_request
-from quorate.wire.messages import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    CreateDelegationTokenResponse,
-    DefaultPrincipalData,
-    EnvelopeRequest,
-    EnvelopeResponse,
-)
+from quorate.wire.messages import ApiVersionsRequest, ApiVersionsResponse
 from quorate.wire.schema import Message
 
-CLIENT = "differential"
-_TIMEOUT_S = 30.0
-_LENGTH_BYTES = 4
+_PLAINTEXT: Final = ""
+"""The channel without a login; the others are called by their users."""
 
 
 class Side:
     """A running controller, alone in its quorum. `name` is "java" or "quorate"."""
 
-    def __init__(self, node: Node, cluster_id: str) -> None:
+    def __init__(self, node: Node, cluster_id: str, login_port: int, *, sweeps: bool) -> None:
+        """sweeps: it removes expired tokens at once."""
         self.node = node
+        self.sweeps = sweeps
         self.name = node.kind
         self.cluster_id = cluster_id
         self.names: dict[Uuid, str] = {}
@@ -54,10 +47,7 @@ class Side:
         """Broker epoch -> its name."""
         self.topic_ids: dict[str, list[Uuid]] = {}
         """By topic name, in the order of creation."""
-        self.tokens: list[bytes] = []
-        """The HMAC of each delegation token, in the order of creation."""
-        self._token_ids: list[str] = []
-        self.token_names: dict[str, str] = {}
+        self.tokens = Tokens()
         self.directories_of_removed: set[Uuid] = set()
         self.eligible_of_removed: set[int] = set()
         """Where replicas of removed topics were, and which brokers were eligible to lead them. Kafka keeps
@@ -65,8 +55,8 @@ class Side:
         ends the leadership (decision 7)."""
         self._loader = Loader()
         self._position = 0
-        self._socket: socket.socket | None = None
-        self._correlation = 0
+        self.login_port = login_port
+        self._channels: dict[str, Channel] = {}
 
     @property
     def image(self) -> Image:
@@ -109,7 +99,7 @@ class Side:
                 self._learn(record)
                 if isinstance(record, RemoveTopicRecord):
                     self._note_removed(before, record.topic_id)
-                if isinstance(record, NoOpRecord):
+                if isinstance(record, NoOpRecord) or self._is_swept(record, before):
                     continue
                 if not self._is_its_own(record):
                     yield record, version
@@ -117,6 +107,13 @@ class Side:
     def _is_its_own(self, record: Message) -> bool:
         """The registration of the controller itself."""
         return isinstance(record, RegisterControllerRecord) and record.controller_id == self.node.id
+
+    def _is_swept(self, record: Message, before: Image) -> bool:
+        """The controller removes a token by itself, sooner or later, because it has expired."""
+        if not (self.sweeps and isinstance(record, RemoveDelegationTokenRecord)):
+            return False
+        token = before.delegation_tokens.get(record.token_id)
+        return token is not None and is_expired(token)
 
     def _note_removed(self, before: Image, topic_id: Uuid) -> None:
         topic = before.topics.by_id.get(topic_id)
@@ -140,8 +137,7 @@ class Side:
                 )
                 self.names[record.id] = f"<acl {content}>"
             case DelegationTokenRecord():
-                number = len(self.token_names) + 1
-                self.token_names.setdefault(record.token_id, f"<token #{number}>")
+                self.tokens.note(record)
 
     def wait_until_ready(self) -> None:
         """Wait until it leads and has its own registration in the log."""
@@ -179,63 +175,42 @@ class Side:
         return answer
 
     def ask(
-        self, message: Message, version: int, principal: str | None = None, client: str = CLIENT
+        self, message: Message, version: int, asker: Asker = DIRECT, client: str = CLIENT
     ) -> Message:
-        """The response; with a `principal` the request goes in an Envelope.
+        """The response.
 
-        Raises OSError when the controller closes the connection.
+        Raises OSError when the controller closes the connection, SaslError when it refuses the login.
         """
-        self._correlation += 1
-        frame = encode_request(message, version, self._correlation, client)
-        key = type(message).schema.key
-        assert key is not None
-        if principal is None:
-            return decode_response(self._exchange(frame), key, version)[1]
-        kind, _, who = principal.partition(":")
-        named = DefaultPrincipalData(type=kind, name=who)
-        envelope = EnvelopeRequest(
-            request_data=frame[_LENGTH_BYTES:],
-            request_principal=bytes(2) + encode(named, 0),
-            client_host_address=bytes((127, 0, 0, 1)),
-        )
-        outer = encode_request(envelope, 0, self._correlation, CLIENT)
-        answer = decode_response(self._exchange(outer), 58, 0)[1]
-        assert isinstance(answer, EnvelopeResponse)
-        if answer.error_code or answer.response_data is None:
-            return answer
-        return decode_response(answer.response_data, key, version)[1]
-
-    def _exchange(self, frame: bytes) -> bytes:
-        if self._socket is None:
-            self._socket = socket.create_connection((HOST, self.node.port), _TIMEOUT_S)
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if asker.token is not None:
+            return self._ask_by_token(message, version, asker.token, client)
+        name = asker.user or _PLAINTEXT
         try:
-            self._socket.sendall(frame)
-            reader = FrameReader()
-            while True:
-                data = self._socket.recv(1 << 16)
-                if not data:
-                    raise ConnectionError("the controller closed the connection")
-                if frames := reader.feed(data):
-                    return frames[0]
+            channel = self._channels.get(name) or self._open(name)
+            if asker.principal is not None:
+                return channel.forward(message, version, asker, client)
+            return channel.ask(message, version, client)
         except OSError:
-            self.close()
+            self._channels.pop(name).close()
             raise
 
-    def note_token(self, response: Message) -> None:
-        if isinstance(response, CreateDelegationTokenResponse) and not response.error_code:
-            self.tokens.append(response.hmac)
-            self._token_ids.append(response.token_id)
+    def _open(self, name: str) -> Channel:
+        port = self.node.port if name == _PLAINTEXT else self.login_port
+        channel = self._channels[name] = Channel(port)
+        if name != _PLAINTEXT:
+            channel.log_in_with_password(name)
+        return channel
 
-    @property
-    def live_tokens(self) -> list[bytes]:
-        """The HMAC of each token that is there, in the order of creation."""
-        known = self.image.delegation_tokens
-        pairs = zip(self._token_ids, self.tokens, strict=True)
-        return [hmac for token_id, hmac in pairs if token_id in known]
+    def _ask_by_token(self, message: Message, version: int, number: int, client: str) -> Message:
+        """On a connection of its own: the session ends with the token."""
+        channel = Channel(self.login_port)
+        try:
+            mechanism = TOKEN_MECHANISMS[number % len(TOKEN_MECHANISMS)]
+            channel.log_in_with_token(mechanism, *self.tokens.all[number])
+            return channel.ask(message, version, client)
+        finally:
+            channel.close()
 
     def close(self) -> None:
-        if self._socket is not None:
-            with suppress(OSError):
-                self._socket.close()
-        self._socket = None
+        for channel in self._channels.values():
+            channel.close()
+        self._channels.clear()

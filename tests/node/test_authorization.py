@@ -20,6 +20,7 @@ from quorate.wire.messages import (
     CreateAclsRequest,
     CreateTopicsRequest,
     DefaultPrincipalData,
+    DescribeClientQuotasRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeQuorumRequest,
@@ -92,6 +93,27 @@ def test_reads_and_requests_to_the_raft_layer_need_theirs_on_standbys_too(world)
         assert world.ask(node.node_id, cluster, principal=ALICE).error_code == DENIED
     allow(world, AclOperation.DESCRIBE)
     assert world.ask(world.active.node_id, quorum, principal=ALICE).error_code == 0
+
+
+def test_quotas_that_are_not_described_are_null(world):
+    """`DescribeClientQuotasRequest.getErrorResponse`."""
+    asked = DescribeClientQuotasRequest()
+    answer = world.ask(world.active.node_id, asked, principal=ALICE)
+    assert (answer.error_code, answer.entries) == (DENIED, None)
+
+
+def test_an_old_metadata_version_is_named_before_a_permission_is_asked_for():
+    """`ControllerApis.handleDescribeCluster`."""
+    config = AuthorizerConfig(super_users=frozenset({ADMIN, "User:ANONYMOUS"}))
+    world = World(
+        authorizer=config, bootstrap=Bootstrap((encode_record(LEVEL.replace(feature_level=14), 0),))
+    )
+    world.run_until(lambda: world.active and world.active.image.features.metadata_version)
+    answer = world.ask(
+        world.active.node_id, DescribeClusterRequest(endpoint_type=2), principal=ALICE
+    )
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert "current MetadataVersion" in answer.error_message
 
 
 def test_everybody_may_ask_for_the_versions(world):

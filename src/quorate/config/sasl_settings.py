@@ -94,10 +94,11 @@ def _checked(settings: Settings, names: list[str], controllers: tuple[str, ...])
         settings.refuse(key, why)
     listeners = {name: _listener(settings, name) for name in names}
     mechanism = settings.text(keys.CONTROLLER_MECHANISM) or "GSSAPI"
-    _check_mechanism(settings, keys.CONTROLLER_MECHANISM, mechanism)
-    first = names[0] if names[0] == controllers[0].upper() else None
-    if first is not None and mechanism not in listeners[first].jaas:
-        _missing_jaas(settings, first, mechanism)
+    first = names[0]
+    if first == controllers[0].upper():  # the peers are asked through their first listener
+        _check_mechanism(settings, keys.CONTROLLER_MECHANISM, mechanism)
+        if mechanism not in listeners[first].jaas:
+            _missing_jaas(settings, first, mechanism)
     delay_ms = _at_least(settings, keys.FAILURE_DELAY, 100, 0)
     return SaslSettings(listeners, mechanism, delay_ms)
 

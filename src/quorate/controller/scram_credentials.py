@@ -141,7 +141,7 @@ def describe_scram(
                 if not names or user != names[-1]:
                     names.append(user)
     results = yield from each(names, lambda name: _describe(image, name, asked[name]))
-    return DescribeUserScramCredentialsResponse(error_message=None, results=results)
+    return DescribeUserScramCredentialsResponse(results=results)
 
 
 def _describe(image: Image, name: str, count: int) -> _Described:
@@ -163,4 +163,4 @@ def _describe(image: Image, name: str, count: int) -> _Described:
             error_code=ErrorCode.RESOURCE_NOT_FOUND,
             error_message=f"Attempt to describe a user credential that does not exist: {name}",
         )
-    return _Described(user=name, error_message=None, credential_infos=infos)
+    return _Described(user=name, credential_infos=infos)

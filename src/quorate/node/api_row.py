@@ -97,6 +97,8 @@ class ApiRow:
     acl: AclRule | None
     """What an authorizer asks for; None: every client may ask. A rule about the cluster is checked before
     the request is decided, another one by the decision."""
+    refused_by: Callable[[NodeView], Message | None] | None = None
+    """Gives the response where the API cannot be used yet. It is asked before the permission."""
     on_arrival: Arrival | None = None
     """What a write changes at the active controller before it waits for its turn."""
     timeout_ms: Callable[[ControllerConfig], int] | None = None

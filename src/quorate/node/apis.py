@@ -60,7 +60,12 @@ from quorate.node.api_row import (
     Kind,
     topic_rule,
 )
-from quorate.node.describe import ask_core, describe_cluster, describe_quorum
+from quorate.node.describe import (
+    ask_core,
+    describe_cluster,
+    describe_quorum,
+    without_registrations,
+)
 from quorate.node.read_handlers import (
     change_loggers,
     describe_acls,
@@ -231,7 +236,9 @@ def refused(
     if isinstance(message, ListPartitionReassignmentsRequest):
         return reassignments.not_listed(message, error, text)
     response = APIS[row.key].response()
-    for name, value in (("error_code", error), ("error_message", text)):
+    # `entries` are those of DescribeClientQuotas: null, as in its `getErrorResponse`.
+    values = (("error_code", error), ("error_message", text), ("entries", None))
+    for name, value in values:
         if hasattr(response, name):
             setattr(response, name, value)
     return response
@@ -333,7 +340,16 @@ ROWS: Final[tuple[ApiRow, ...]] = (
     _write(57, features.UPDATE_FEATURES, ALTER, SMALL_REQUEST_BYTES),
     ApiRow(ENVELOPE, "Envelope", Kind.CONNECTION, None, None, BULK_REQUEST_BYTES, CLUSTER_ACTION),
     _raft(59, "FetchSnapshot", carries_data=True),
-    ApiRow(60, "DescribeCluster", Kind.READ, describe_cluster, None, SMALL_REQUEST_BYTES, ALTER),
+    ApiRow(
+        60,
+        "DescribeCluster",
+        Kind.READ,
+        describe_cluster,
+        None,
+        SMALL_REQUEST_BYTES,
+        ALTER,
+        refused_by=without_registrations,
+    ),
     _write(62, BROKER_REGISTRATION, CLUSTER_ACTION, SMALL_REQUEST_BYTES, forwardable=False),
     _write(
         63,

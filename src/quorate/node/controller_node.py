@@ -199,6 +199,8 @@ class ControllerNode(ReplicaView):
         if row is None:
             reason = f"api key {call.request.api_key} is not served by this node"
             self._answers.close(call, reason)
+        elif row.refused_by is not None and (refusal := row.refused_by(self)) is not None:
+            self._answers.reply(call, refusal)
         elif not self._may(row, call):
             self._answers.deny(row, call, denied(row, call))
         elif row.operation is not None:

@@ -57,15 +57,20 @@ def ask_core(host: NodeView, call: Call) -> Message | None:
     return None
 
 
+def without_registrations(host: NodeView) -> Message | None:
+    """Refuse DescribeCluster where controllers do not register (`ControllerApis.handleDescribeCluster`)."""
+    version = host.image.features.metadata_version
+    if version is not None and version.controller_registration:
+        return None
+    return DescribeClusterResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION,
+        error_message=_NO_METADATA_VERSION if version is None else _OLD_METADATA_VERSION,
+    )
+
+
 def describe_cluster(host: NodeView, call: Call) -> Message:
     message = call.message
     assert isinstance(message, DescribeClusterRequest)
-    version = host.image.features.metadata_version
-    if version is None or not version.controller_registration:
-        return DescribeClusterResponse(
-            error_code=ErrorCode.UNSUPPORTED_VERSION,
-            error_message=_NO_METADATA_VERSION if version is None else _OLD_METADATA_VERSION,
-        )
     if message.endpoint_type != CONTROLLERS:
         return _wrong_endpoint_type(message.endpoint_type, call.request.version)
     nodes = []
