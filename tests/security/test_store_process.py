@@ -110,6 +110,7 @@ def test_a_process_reads_what_this_one_reads(kind, tmp_path):
         (TRUST, "/nowhere/trust"),
         ("ssl.keystore.key", "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----"),
         ("ssl.client.auth", "perhaps"),
+        ("ssl.truststore.certificates", "beside /nowhere"),
     ],
 )
 def test_a_process_refuses_as_this_one_does(key, text, tmp_path):
@@ -117,6 +118,8 @@ def test_a_process_refuses_as_this_one_does(key, text, tmp_path):
     values = {PLACE: str(tmp_path / "store"), "ssl.client.auth": "required", key: text}
     if key == "ssl.keystore.key":
         values |= {PLACE: "", "ssl.keystore.certificate.chain": "-----BEGIN CERTIFICATE-----"}
+    if key == "ssl.truststore.certificates":
+        values |= {PLACE: "/nowhere", TRUST: "/nowhere"}
     with pytest.raises(StoreError) as here:
         read_here(server_context, values)
     with pytest.raises(StoreError) as apart:

@@ -191,10 +191,12 @@ def _check_place(values: Mapping[str, str], store: str, inline: str) -> None:
 
 
 def check_readable(values: Mapping[str, str], *, trust: bool) -> None:
-    """Raise UnreadableFileError for a file of the stores that cannot be read now.
+    """Raise StoreError for stores that need not be opened for it: files that cannot be read now.
 
     trust: whether the trust store is needed, too.
     """
+    _check_place(values, "ssl.keystore", "key")
+    _check_place(values, "ssl.truststore", "certificates")
     for place in ("ssl.keystore.location", *(("ssl.truststore.location",) if trust else ())):
         if values.get(place):
             _bytes_of(place, values[place])
