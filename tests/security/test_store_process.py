@@ -58,7 +58,7 @@ KEYS = {
 
 
 def facts(context):
-    """What tells one context from another."""
+    """What two equal contexts have in common."""
     entry, trusted = context.entry, context.trusted
     shown = None
     if entry is not None:

@@ -1,8 +1,8 @@
 """Read the stores of a running node in a process of its own.
 
 `cryptography` holds the interpreter lock while it opens a key, so a thread does not help. The check of an RSA
-key takes 50 ms for 2,048 bits and 0.3 s for 4,096 bits. A key that was encrypted with many iterations takes
-hours, and whoever may set dynamic configs can name one.
+key takes 35 ms for 2,048 bits and 0.2 s for 4,096 bits. A key that is encrypted with many iterations takes
+hours, and a client that may set dynamic configs can name one.
 
 The process gets the keys of the configuration through a pipe and returns what the stores hold through
 another: a line of JSON, then keys and certificates in DER.
