@@ -2,8 +2,12 @@
 
 import datetime
 import errno
+import gc
 import os
+import ssl
 import threading
+import weakref
+from contextlib import suppress
 
 import pytest
 from cryptography import x509
@@ -242,3 +246,40 @@ def test_a_huge_file_is_refused(tmp_path, monkeypatch):
     (tmp_path / "trust.pem").write_bytes(bytes(11))
     with pytest.raises(StoreError, match="more than 10 bytes"):
         read_trust({"ssl.truststore.location": str(tmp_path / "trust.pem")})
+
+
+def connected(server):
+    """A server's and a client's side of a TLS connection, after the handshake."""
+    trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+    there, here = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides = (
+        server.wrap_bio(there, here, server_side=True),
+        trust.wrap_bio(here, there),
+    )
+    for side in (sides[1], sides[0], sides[1], sides[0]):
+        with suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    return sides
+
+
+def test_many_changes_keep_one_context_and_the_old_connections(tmp_path):
+    """Half of the files are broken, and clients connect meanwhile."""
+    path = tmp_path / "node.pem"
+    path.write_bytes(pem())
+    node = Node(path)
+    contexts = weakref.WeakSet([node.source.context])
+    old = connected(node.source.context)
+    before = len(os.listdir("/dev/fd"))
+    whole = pem()
+    for number in range(200):
+        path.write_bytes(whole[:number] if number % 2 else pem())
+        assert poll(node.source) is (number % 2 == 0)
+        contexts.add(node.source.context)
+        connected(node.source.context)
+    gc.collect()
+    assert len(contexts) == 2, "that in use, and that of the old connection"
+    assert len(os.listdir("/dev/fd")) == before
+    assert node.source.refused_changes == 100
+    old[1].write(b"still here")
+    assert old[0].read(10) == b"still here"
