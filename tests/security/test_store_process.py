@@ -178,12 +178,26 @@ def test_a_store_that_takes_too_long_is_refused_and_its_process_ends(tmp_path, s
     assert [one.returncode for one in started] == [-signal.SIGKILL]
 
 
-def test_a_node_that_closes_does_not_wait_for_a_process(tmp_path):
+def test_a_node_that_closes_does_not_wait_for_a_process(tmp_path, started):
     (tmp_path / "store").write_bytes(pem(KEYS["EC"], certificate(KEYS["EC"])))
     process = StoreProcess()
     process.close()
     with pytest.raises(StoreError, match="the node is closing"):
         process.make(server_context, {PLACE: str(tmp_path / "store")})
+    assert not started
+
+
+@pytest.mark.parametrize("end", ["sys.exit(1)", "os.kill(os.getpid(), 9)"])
+def test_what_ends_the_process_does_not_end_the_node(end, tmp_path, monkeypatch):
+    """It is not tried in the node: it may take all memory."""
+    (tmp_path / "store").write_bytes(pem(KEYS["EC"], certificate(KEYS["EC"])))
+    program = tmp_path / "python"
+    program.write_text(f"#!{sys.executable}\nimport os, sys\nprint('started', flush=True)\n{end}\n")
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    with pytest.raises(StoreError, match="the process that reads the stores has failed") as found:
+        StoreProcess().make(server_context, {PLACE: str(tmp_path / "store")})
+    assert not found.value.may_pass
 
 
 @pytest.mark.parametrize("program", ["", "/bin/false"])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -40,6 +41,10 @@ _MAKERS: Final[Mapping[str, Maker]] = {
 }
 _DER: Final = serialization.Encoding.DER
 _LOWER_PRIORITY: Final = 5
+_MOST_CPU_S: Final = int(2 * TIME_LIMIT_S)
+_STARTED: Final = b"started\n"
+"""What the process writes first."""
+_CLOSING: Final = "the node is closing"
 
 
 class RefusedStoreError(StoreError):
@@ -73,10 +78,11 @@ class StoreProcess:
         trust = make is client_context or values.get(_CLIENT_AUTH, "none").lower() != "none"
         check_readable(values, trust=trust)
         used = {key: text for key, text in values.items() if key.startswith(("ssl.", "security."))}
-        reply = self._ask(json.dumps([names[0], used]).encode(), values)
-        if not reply:
+        request = json.dumps([names[0], used]).encode()
+        reply = self._ask(request, key_place(values))
+        if not reply.startswith(_STARTED):
             return read_here(make, values)
-        return make(values, _stores(reply))
+        return make(values, _stores(reply.removeprefix(_STARTED)))
 
     def close(self) -> None:
         """End the process that runs now; any thread may call it."""
@@ -85,28 +91,35 @@ class StoreProcess:
             if self._running is not None:
                 self._running.kill()
 
-    def _ask(self, request: bytes, values: Mapping[str, str]) -> bytes:
-        """What the process answers; nothing where it could not run."""
-        process = self._start()
+    def _ask(self, request: bytes, place: str) -> bytes:
+        """What the process answers; nothing where no interpreter started."""
+        process = self._start(place)
         try:
-            return process.communicate(request, self._time_limit_s)[0]
+            reply = process.communicate(request, self._time_limit_s)[0]
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
             raise StoreError(
-                key_place(values),
+                place,
                 f"the stores are not read after {self._time_limit_s:g} s: use a key with fewer bits, and "
                 "fewer iterations of its password",
             ) from None
         finally:
             with self._lock:
                 self._running = None
-                if self._is_closed:
-                    raise StoreError(key_place(values), "the node is closing")
+        if self._is_closed:
+            raise StoreError(place, _CLOSING)
+        if reply == _STARTED or process.returncode < 0:
+            raise StoreError(
+                place, f"the process that reads the stores has failed: {process.returncode}"
+            )
+        return reply
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        path = [place or os.getcwd() for place in sys.path]
+    def _start(self, place: str) -> subprocess.Popen[bytes]:
+        path = [part or os.getcwd() for part in sys.path]
         with self._lock:
+            if self._is_closed:
+                raise StoreError(place, _CLOSING)
             self._running = subprocess.Popen(
                 [sys.executable, "-I", "-c", _PROGRAM, *path],
                 stdin=subprocess.PIPE,
@@ -118,7 +131,11 @@ class StoreProcess:
 
 def serve() -> None:
     """The process: read a request, answer it, and end."""
+    sys.stdout.buffer.write(_STARTED)
+    sys.stdout.buffer.flush()
     os.nice(_LOWER_PRIORITY)
+    # It ends also where the node was killed meanwhile.
+    resource.setrlimit(resource.RLIMIT_CPU, (_MOST_CPU_S, _MOST_CPU_S))
     name, values = json.load(sys.stdin.buffer)
     for block in _answer(_MAKERS[name], values):
         sys.stdout.buffer.write(block)
