@@ -167,6 +167,37 @@ def test_the_dynamic_configs_of_the_node_name_other_stores(config, tmp_path, cap
     assert {state.fault for state in security.certificates().values()} == {None}
 
 
+def test_inline_stores_of_dynamic_configs_take_the_place_of_files(config, tmp_path):
+    """A key is refused until its certificate is there: Kafka would use it, and fail each handshake."""
+    security, loop = NodeSecurity(config), Loop()
+    dynamic: dict[str, Any] = {}
+    watch(security, loop, lambda: dynamic)
+    prefix = "listener.name.controller.ssl."
+    write_key(tmp_path / "new.pem", HOST)
+    key, begin, chain = (tmp_path / "new.pem").read_text().partition("-----BEGIN CERTIFICATE-----")
+
+    def faults():
+        loop.pass_to_next()
+        return {state.fault for state in security.certificates().values()}
+
+    inline = {f"{prefix}keystore.key": key, f"{prefix}keystore.certificate.chain": begin + chain}
+    dynamic = dict(inline)
+    assert faults() == {"ssl.keystore.key: set ssl.keystore.location or this key, not both"}
+    dynamic = {**inline, f"{prefix}keystore.location": ""}
+    assert faults() == {None}
+    other = (tmp_path / "node.pem").read_text().partition(begin)
+    dynamic |= {f"{prefix}keystore.key": other[0]}
+    assert faults() == {
+        "ssl.keystore.key: the private key does not belong to the first certificate"
+    }
+    dynamic |= {f"{prefix}keystore.certificate.chain": begin + other[2]}
+    assert faults() == {None}
+    dynamic |= {f"{prefix}truststore.certificates": "none", f"{prefix}truststore.location": ""}
+    assert "holds no certificate" in str(*faults() - {None})
+    dynamic = {}
+    assert faults() == {None}
+
+
 def test_a_key_store_of_a_dynamic_config_that_others_can_read_is_warned_of(
     config, tmp_path, caplog
 ):
