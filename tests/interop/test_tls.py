@@ -18,6 +18,7 @@ from interop.process import HOST, QUORATE
 from quorate.client import Admin
 from quorate.client.admin.configs import AlterConfigOp, OpType, Resource, ResourceType
 from quorate.security.tls.authority import Authority
+from time_budget import one_day_in
 
 pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("tls")]
 
@@ -103,6 +104,10 @@ def ours(address, file, *args):
     return run_tool([*QUORATE, "metadata-quorum", *servers, "--command-config", file, *args])
 
 
+def exit_code(node, file):
+    return ours(node.address, file, "describe", "--status").returncode
+
+
 def has_three_replicas(run):
     return run.returncode == 0 and run.stdout.count("Follower") == 2
 
@@ -160,66 +165,95 @@ def certificate(node, trusted):
         return peer.getpeercert(binary_form=True)
 
 
-def test_certificates_of_a_new_authority_replace_all_on_a_running_quorum(quorum, stores, tmp_path):
-    """Ours by changed files, Java's by dynamic configs: no election and no lost write."""
-    nodes, [java] = list(quorum.nodes.values()), quorum.of_kind("java")
-    new = Authority.create(datetime.now(UTC), 1)
-    alice = key_store(new, tmp_path / "alice.p12", "alice")
-    old_file, new_file = (
-        client_file(tmp_path / name, "PLAIN", tls(keys, stores.trusted))
-        for name, keys in (("old.properties", stores.alice), ("new.properties", alice))
-    )
-    way = {"bootstrap_controllers": quorum.bootstrap, "properties": old_file}
+class NewAuthority:
+    """A second authority, and what takes it to the nodes: ours by changed files, Java's by configs."""
 
-    def set_at_java(key, path):
+    def __init__(self, quorum, stores, directory):
+        self.quorum, self.stores = quorum, stores
+        self.nodes, [self.java] = list(quorum.nodes.values()), quorum.of_kind("java")
+        self.authority = Authority.create(datetime.now(UTC), 1)
+        alice = key_store(self.authority, directory / "alice.p12", "alice")
+        self.old, self.new = (
+            client_file(directory / name, "PLAIN", tls(keys, stores.trusted))
+            for name, keys in (("old.properties", stores.alice), ("new.properties", alice))
+        )
+        self.writes = Writes()
+        self.use(self.old)
+
+    def use(self, file):
+        self.way = {"bootstrap_controllers": self.quorum.bootstrap, "properties": file}
+        self.writes.use(**self.way)
+
+    def status(self):
+        with Admin.open(**self.way) as admin:
+            return admin.describe_quorum()
+
+    def trust(self, certificates, name):
+        """Let every node trust these certificates."""
+        path = self.stores.directory / name
+        path.write_bytes(certificates)
+        replace(self.stores.trusted, certificates)
+        self._set_at_java("truststore", path)
+        return path
+
+    def show(self):
+        """Let every node show a new certificate."""
+        key_store(self.authority, self.stores.node, "controller")
+        path = key_store(self.authority, self.stores.directory / "java.p12", "controller")
+        self._set_at_java("keystore", path)
+
+    def _set_at_java(self, key, path):
         place = f"listener.name.controller.ssl.{key}.location"
         operation = AlterConfigOp(place, OpType.SET, str(path))
-        with Admin.open(**way) as admin:
+        with Admin.open(**self.way) as admin:
             admin.incremental_alter_configs(
-                {Resource(ResourceType.BROKER, str(java.id)): [operation]}
+                {Resource(ResourceType.BROKER, str(self.java.id)): [operation]}
             )
 
-    def epoch():
-        with Admin.open(**way) as admin:
-            return admin.describe_quorum().leader_epoch
+    def wait_for_each(self, is_so, what):
+        for node in self.nodes:
+            wait_for(lambda node=node: is_so(node), f"{node} to {what}")
 
-    writes = Writes()
-    writes.use(**way)
-    try:
-        writes.wait_for_more(5)
-        before = epoch()
-        both = stores.directory / "both.pem"
-        both.write_bytes(stores.trusted.read_bytes() + new.certificate)
-        replace(stores.trusted, both.read_bytes())
-        set_at_java("truststore", both)
-        for node in nodes:
-            wait_for(
-                lambda node=node: (
-                    ours(node.address, new_file, "describe", "--status").returncode == 0
-                ),
-                f"{node} to trust the new authority",
-            )
-        shown = {node.id: certificate(node, both) for node in nodes}
-        key_store(new, stores.node, "controller")
-        set_at_java("keystore", key_store(new, stores.directory / "java.p12", "controller"))
-        for node in nodes:
-            wait_for(
-                lambda node=node: certificate(node, both) != shown[node.id],
-                f"{node} to show its new certificate",
-            )
-        writes.wait_for_more(20)
-        assert epoch() == before, "no election"
-        # New connections between the nodes, and a leader of ours, who answers for quotas.
-        java.kill(signal.SIGTERM)
-        writes.wait_for_more(20)
-        java.start()
+    def restart(self, node):
+        """Let every other node connect to it anew, and it to them."""
+        node.kill(signal.SIGTERM)
+        self.writes.wait_for_more(20)
+        node.start()
         wait_for(
             lambda: has_three_replicas(
-                ours(quorum.bootstrap, new_file, "describe", "--replication")
+                ours(self.quorum.bootstrap, self.new, "describe", "--replication")
             ),
             "three replicas",
             60,
         )
+
+
+@one_day_in(2, 1)
+def test_certificates_of_a_new_authority_replace_all_on_a_running_quorum(quorum, stores, tmp_path):
+    """Old authority, both, the new one: no election and no lost write, and both kinds fetch."""
+    new = NewAuthority(quorum, stores, tmp_path)
+    try:
+        new.writes.wait_for_more(5)
+        epoch = new.status().leader_epoch
+        both = new.trust(stores.trusted.read_bytes() + new.authority.certificate, "both.pem")
+        new.wait_for_each(lambda node: exit_code(node, new.new) == 0, "trust the new authority")
+        shown = {node.id: certificate(node, both) for node in new.nodes}
+        new.show()
+        new.wait_for_each(
+            lambda node: certificate(node, both) != shown[node.id], "show its new certificate"
+        )
+        new.writes.wait_for_more(20)
+        assert new.status().leader_epoch == epoch, "no election"
+        new.restart(new.java)  # its own connections show what is new after a start only
+        new.use(new.new)
+        epoch = new.status().leader_epoch
+        new.trust(new.authority.certificate, "new.pem")
+        new.wait_for_each(lambda node: exit_code(node, new.old) == 1, "refuse the old authority")
+        new.writes.wait_for_more(20)
+        assert new.status().leader_epoch == epoch, "no election"
+        new.restart(quorum.nodes[new.status().leader_id])
+        new.java.kill(signal.SIGTERM)  # a leader of ours answers for quotas
+        new.writes.wait_for_more(20)
     finally:
-        writes.end()
-    writes.assert_kept()
+        new.writes.end()
+    new.writes.assert_kept()

@@ -16,6 +16,7 @@ from quorate.security.tls.contexts import client_context, server_context
 from quorate.security.tls.names import alternative_names, canonical_subject
 from quorate.security.tls.reload import ReloadingContext
 from quorate.security.tls.stores import StoreError
+from security.polled import poll
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 PLACE = "ssl.keystore.location"
@@ -71,7 +72,7 @@ class Node:
         """Why the node refuses the new store; None: it uses it."""
         used, refused = self.source.context, self.source.refused_changes
         self.path.write_bytes(data)
-        accepted = self.source.poll({**self.values, **values})
+        accepted = poll(self.source, {**self.values, **values})
         assert accepted is (self.source.fault is None)
         assert (self.source.context is used) is not accepted
         assert self.source.refused_changes == refused + (not accepted)
@@ -128,15 +129,15 @@ def test_a_running_node_gains_and_loses_no_store(tmp_path):
     (tmp_path / "key").write_bytes(pem(named("n")))
     (tmp_path / "trust").write_bytes(named("ca").public_bytes(PEM))
     bare = ReloadingContext({}, client_context)
-    assert bare.poll({PLACE: key}) is False
+    assert poll(bare, {PLACE: key}) is False
     assert "Cannot add SSL keystore to an existing listener" in not_none(bare.fault)
-    assert bare.poll({"ssl.truststore.location": trust}) is False
+    assert poll(bare, {"ssl.truststore.location": trust}) is False
     assert "Cannot add SSL truststore to an existing listener" in not_none(bare.fault)
     both = {PLACE: key, "ssl.truststore.location": trust}
     full = ReloadingContext(both, client_context)
-    assert full.poll({"ssl.truststore.location": trust}) is False
+    assert poll(full, {"ssl.truststore.location": trust}) is False
     assert "Cannot remove the SSL keystore from an existing listener" in not_none(full.fault)
-    assert full.poll({PLACE: key}) is True, "Kafka lets a trust store go"
+    assert poll(full, {PLACE: key}) is True, "Kafka lets a trust store go"
 
 
 @pytest.mark.parametrize("key", ["ssl.allow.dn.changes", "ssl.allow.san.changes"])

@@ -2,8 +2,12 @@
 
 import datetime
 import errno
+import gc
 import os
+import ssl
 import threading
+import weakref
+from contextlib import suppress
 
 import pytest
 from cryptography import x509
@@ -18,6 +22,7 @@ from quorate.security.tls.contexts import server_context
 from quorate.security.tls.reload import ReloadingContext
 from quorate.security.tls.store_file import read_store_file
 from quorate.security.tls.stores import StoreError, read_trust
+from security.polled import poll
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 PLACE = "ssl.keystore.location"
@@ -78,9 +83,9 @@ def test_a_changed_file_is_used_at_the_next_look(change, tmp_path):
     node = Node(path)
     before = node.serial()
     change(path)
-    assert node.source.poll() is True
+    assert poll(node.source) is True
     assert node.serial() != before
-    assert node.source.poll() is None
+    assert poll(node.source) is None
 
 
 def test_a_swapped_directory_is_used_at_the_next_look(tmp_path):
@@ -94,7 +99,7 @@ def test_a_swapped_directory_is_used_at_the_next_look(tmp_path):
     before = node.serial()
     (tmp_path / "..new").symlink_to("two")
     (tmp_path / "..new").rename(tmp_path / "..data")
-    assert node.source.poll() is True
+    assert poll(node.source) is True
     assert node.serial() != before
 
 
@@ -104,10 +109,10 @@ def test_a_file_that_disappears_is_reported_and_used_when_it_is_back(tmp_path):
     node = Node(path)
     before = node.serial()
     path.rename(tmp_path / "away")
-    assert [node.source.poll() for _ in range(3)] == [False, None, None]
+    assert [poll(node.source) for _ in range(3)] == [False, None, None]
     assert "No such file or directory" in not_none(node.source.fault)
     (tmp_path / "away").rename(path)
-    assert node.source.poll() is True
+    assert poll(node.source) is True
     assert node.serial() == before
 
 
@@ -120,9 +125,9 @@ def test_half_a_file_and_a_key_without_its_certificate_are_used_when_they_are_wh
     )
     for broken in (whole[:300], other + whole.removeprefix(key_pem()), b""):
         path.write_bytes(broken)
-        assert node.source.poll() is False
+        assert poll(node.source) is False
     path.write_bytes(pem())
-    assert node.source.poll() is True
+    assert poll(node.source) is True
     assert node.source.fault is None
 
 
@@ -138,9 +143,9 @@ def test_a_file_that_cannot_be_read_now_is_tried_again_without_a_change(tmp_path
 
     with monkeypatch.context() as patch:
         patch.setattr(stores, "read_store_file", refuse)
-        assert [node.source.poll() for _ in range(3)] == [False, None, None]
+        assert [poll(node.source) for _ in range(3)] == [False, None, None]
         assert node.source.refused_changes == 1
-    assert node.source.poll() is True
+    assert poll(node.source) is True
 
 
 def test_the_stamp_of_a_file_has_its_mode(tmp_path):
@@ -168,9 +173,9 @@ def test_no_free_descriptor_is_a_fault_that_passes(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "memfd_create", refuse, raising=False)
-        assert node.source.poll() is False
+        assert poll(node.source) is False
         assert "Too many open files" in not_none(node.source.fault)
-    assert node.source.poll() is True
+    assert poll(node.source) is True
 
 
 def test_a_new_certificate_that_is_not_valid_now_does_not_replace_a_valid_one(tmp_path):
@@ -178,13 +183,13 @@ def test_a_new_certificate_that_is_not_valid_now_does_not_replace_a_valid_one(tm
     path.write_bytes(pem())
     node = Node(path)
     path.write_bytes(pem(NOW - 3 * DAY, NOW - 2 * DAY))
-    assert node.source.poll() is False
+    assert poll(node.source) is False
     assert f"has expired at {NOW - 2 * DAY:%Y-%m-%d %H:%M:%SZ}" in not_none(node.source.fault)
     path.write_bytes(pem(NOW + DAY / 2, NOW + 2 * DAY))
-    assert [node.source.poll() for _ in range(3)] == [False, None, None]
+    assert [poll(node.source) for _ in range(3)] == [False, None, None]
     assert f"not valid before {NOW + DAY / 2:%Y-%m-%d %H:%M:%SZ}" in not_none(node.source.fault)
     node.now += DAY / 2
-    assert node.source.poll() is True, "without a change of the file"
+    assert poll(node.source) is True, "without a change of the file"
 
 
 def test_an_expired_certificate_may_be_replaced_by_another(tmp_path):
@@ -192,7 +197,7 @@ def test_an_expired_certificate_may_be_replaced_by_another(tmp_path):
     path.write_bytes(pem(NOW - 3 * DAY, NOW - DAY))
     node = Node(path)
     path.write_bytes(pem(NOW - 3 * DAY, NOW - DAY / 2))
-    assert node.source.poll() is True
+    assert poll(node.source) is True
 
 
 def test_a_file_is_read_once_for_each_change(tmp_path, monkeypatch):
@@ -208,7 +213,7 @@ def test_a_file_is_read_once_for_each_change(tmp_path, monkeypatch):
         return read_store_file(path)
 
     monkeypatch.setattr(stores, "read_store_file", count)
-    assert node.source.poll() is True
+    assert poll(node.source) is True
     assert paths == [str(path)]
 
 
@@ -241,3 +246,40 @@ def test_a_huge_file_is_refused(tmp_path, monkeypatch):
     (tmp_path / "trust.pem").write_bytes(bytes(11))
     with pytest.raises(StoreError, match="more than 10 bytes"):
         read_trust({"ssl.truststore.location": str(tmp_path / "trust.pem")})
+
+
+def connected(server):
+    """A server's and a client's side of a TLS connection, after the handshake."""
+    trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+    there, here = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides = (
+        server.wrap_bio(there, here, server_side=True),
+        trust.wrap_bio(here, there),
+    )
+    for side in (sides[1], sides[0], sides[1], sides[0]):
+        with suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    return sides
+
+
+def test_many_changes_keep_one_context_and_the_old_connections(tmp_path):
+    """Half of the files are broken, and clients connect meanwhile."""
+    path = tmp_path / "node.pem"
+    path.write_bytes(pem())
+    node = Node(path)
+    contexts = weakref.WeakSet([node.source.context])
+    old = connected(node.source.context)
+    before = len(os.listdir("/dev/fd"))
+    whole = pem()
+    for number in range(200):
+        path.write_bytes(whole[:number] if number % 2 else pem())
+        assert poll(node.source) is (number % 2 == 0)
+        contexts.add(node.source.context)
+        connected(node.source.context)
+    gc.collect()
+    assert len(contexts) == 2, "that in use, and that of the old connection"
+    assert len(os.listdir("/dev/fd")) == before
+    assert node.source.refused_changes == 100
+    old[1].write(b"still here")
+    assert old[0].read(10) == b"still here"

@@ -20,6 +20,7 @@ from quorate.security.tls.der import DerError
 from quorate.security.tls.names import rfc2253, subject_of
 from quorate.security.tls.reload import ReloadingContext
 from quorate.security.tls.stores import StoreError, read_key, read_trust
+from security.polled import poll
 
 CA = trustme.CA()
 ISSUED = CA.issue_cert("localhost")
@@ -259,7 +260,7 @@ def test_what_openssl_cannot_use_is_a_refusal_of_the_key(name, tmp_path):
     path.write_text(PEM_KEY.decode() + pem("CERTIFICATE", OWN))
     source = ReloadingContext({"ssl.keystore.location": str(path)}, server_context)
     path.write_text("".join(text))
-    assert source.poll() is False
+    assert poll(source) is False
     assert "ssl.keystore.location" in not_none(source.fault)
 
 

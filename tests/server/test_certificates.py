@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from interop.kafka import HOST, Quorum, free_port, wait_for
 from narrow import as_any
 from quorate.config.node_file import load_config
-from quorate.security.tls.reload import ReloadingContext
+from quorate.security.tls.reload import ReloadingContext, read_here
 from quorate.server.certificates import CertificateState, security_detail
 from quorate.server.node_security import POLL_S, NodeSecurity
 
@@ -29,7 +29,7 @@ def days_left(state):
 
 
 class Loop:
-    """Time that passes from timer to timer."""
+    """Time that passes from timer to timer. What runs in a thread elsewhere runs at once."""
 
     def __init__(self):
         self.now = 0.0
@@ -41,9 +41,20 @@ class Loop:
     def call_later(self, delay, call, *args):
         self.timers.append((self.now + delay, call, args))
 
+    def create_task(self, job):
+        with pytest.raises(StopIteration):
+            job.send(None)
+
+    async def run_in_executor(self, pool, call, *args):
+        return call(*args)
+
     def pass_to_next(self):
         self.now, call, args = self.timers.pop(0)
         call(*args)
+
+
+def watch(security, loop, dynamic=dict):
+    security.watch(as_any(loop), dynamic, read_here)
 
 
 def write_key(path, *names, **more):
@@ -84,7 +95,7 @@ def test_a_broken_new_file_keeps_the_old_one_and_is_reported_until_it_is_repaire
     config, tmp_path, caplog
 ):
     security, loop = NodeSecurity(config), Loop()
-    security.watch(as_any(loop))
+    watch(security, loop)
     before = security.certificates()
     assert set(before) == {LISTENER, PEERS}
     assert all(state.fault is None and days_left(state) > 0 for state in before.values())
@@ -114,7 +125,7 @@ def test_a_dynamic_config_of_security_without_effect_is_named_once(config, tmp_p
     )
     dynamic = {f"{prefix}{key}": "secret" for prefix in (own, other) for key in useless}
     dynamic |= {f"{own}ssl.keystore.location": str(tmp_path / "node.pem"), "sasl.jaas.config": "x"}
-    security.watch(as_any(loop), lambda: dynamic)
+    watch(security, loop, lambda: dynamic)
     loop.pass_to_next()
     warned = [line for line in caplog.messages if "has no effect in a controller" in line]
     assert sorted(line.split()[3] for line in warned) == sorted(f"{own}{key}" for key in useless)
@@ -125,7 +136,7 @@ def test_the_dynamic_configs_of_the_node_name_other_stores(config, tmp_path, cap
     """As in Kafka, only those with the prefix of the listener count, and a broken one keeps the old."""
     security, loop = NodeSecurity(config), Loop()
     dynamic: dict[str, Any] = {}
-    security.watch(as_any(loop), lambda: dynamic)
+    watch(security, loop, lambda: dynamic)
 
     def contexts():
         return [one.context for one in security._certificates.values()]
@@ -156,13 +167,44 @@ def test_the_dynamic_configs_of_the_node_name_other_stores(config, tmp_path, cap
     assert {state.fault for state in security.certificates().values()} == {None}
 
 
+def test_inline_stores_of_dynamic_configs_take_the_place_of_files(config, tmp_path):
+    """A key is refused until its certificate is there: Kafka would use it, and fail each handshake."""
+    security, loop = NodeSecurity(config), Loop()
+    dynamic: dict[str, Any] = {}
+    watch(security, loop, lambda: dynamic)
+    prefix = "listener.name.controller.ssl."
+    write_key(tmp_path / "new.pem", HOST)
+    key, begin, chain = (tmp_path / "new.pem").read_text().partition("-----BEGIN CERTIFICATE-----")
+
+    def faults():
+        loop.pass_to_next()
+        return {state.fault for state in security.certificates().values()}
+
+    inline = {f"{prefix}keystore.key": key, f"{prefix}keystore.certificate.chain": begin + chain}
+    dynamic = dict(inline)
+    assert faults() == {"ssl.keystore.key: set ssl.keystore.location or this key, not both"}
+    dynamic = {**inline, f"{prefix}keystore.location": ""}
+    assert faults() == {None}
+    other = (tmp_path / "node.pem").read_text().partition(begin)
+    dynamic |= {f"{prefix}keystore.key": other[0]}
+    assert faults() == {
+        "ssl.keystore.key: the private key does not belong to the first certificate"
+    }
+    dynamic |= {f"{prefix}keystore.certificate.chain": begin + other[2]}
+    assert faults() == {None}
+    dynamic |= {f"{prefix}truststore.certificates": "none", f"{prefix}truststore.location": ""}
+    assert "holds no certificate" in str(*faults() - {None})
+    dynamic = {}
+    assert faults() == {None}
+
+
 def test_a_key_store_of_a_dynamic_config_that_others_can_read_is_warned_of(
     config, tmp_path, caplog
 ):
     security, loop = NodeSecurity(config), Loop()
     place = "listener.name.controller.ssl.keystore.location"
     dynamic: dict[str, Any] = {}
-    security.watch(as_any(loop), lambda: dynamic)
+    watch(security, loop, lambda: dynamic)
     for name, mode in (("closed", 0o600), ("open", 0o640), ("broken", 0o604)):
         write_key(path := tmp_path / f"{name}.pem", HOST)
         if name == "broken":
@@ -186,7 +228,7 @@ def test_a_dynamic_config_with_a_name_that_no_file_has_keeps_the_old_stores(conf
         f"listener.name.controller.ssl.{store}.location" for store in ("keystore", "truststore")
     ]
     dynamic: dict[str, Any] = {}
-    security.watch(as_any(loop), lambda: dynamic)
+    watch(security, loop, lambda: dynamic)
     for key in keys:
         dynamic = {key: name}
         loop.pass_to_next()
@@ -206,7 +248,7 @@ def test_a_certificate_that_expires_soon_is_logged_daily(config, caplog):
     assert lifetime > now
     start = (lifetime - 14.5) * DAY_S
     security = NodeSecurity(config, wall_s)
-    security.watch(as_any(later))
+    watch(security, later)
     assert "expires" not in caplog.text
     while later.now < 2 * DAY_S + POLL_S:
         later.pass_to_next()
@@ -217,13 +259,13 @@ def test_a_certificate_that_expires_soon_is_logged_daily(config, caplog):
     ]
     start = (lifetime + 1) * DAY_S
     caplog.clear()
-    NodeSecurity(config, wall_s).watch(as_any(Loop()))
+    watch(NodeSecurity(config, wall_s), Loop())
     assert f"The certificate of {LISTENER} has expired: renew it" in caplog.text
 
 
 def test_a_new_certificate_that_expires_soon_is_logged_at_once(config, tmp_path, caplog):
     security, loop = NodeSecurity(config), Loop()
-    security.watch(as_any(loop))
+    watch(security, loop)
     loop.pass_to_next()
     soon = datetime.now(UTC) + timedelta(days=3)
     write_key(tmp_path / "node.pem", HOST, not_after=soon)
@@ -231,13 +273,13 @@ def test_a_new_certificate_that_expires_soon_is_logged_at_once(config, tmp_path,
     assert f"The certificate of {LISTENER} expires in 3.0 days: renew it" in caplog.text
 
 
-def test_an_unforeseen_error_does_not_end_the_look_at_the_files(config, monkeypatch):
+def test_an_unforeseen_error_does_not_end_the_look_at_the_files(config, monkeypatch, caplog):
     security, loop = NodeSecurity(config), Loop()
-    security.watch(as_any(loop))
-    monkeypatch.setattr(ReloadingContext, "poll", lambda source, values: 1 / 0)
+    watch(security, loop)
+    monkeypatch.setattr(ReloadingContext, "change", lambda source, values: 1 / 0)
     for _ in range(3):
-        with pytest.raises(ZeroDivisionError):
-            loop.pass_to_next()
+        loop.pass_to_next()
+    assert caplog.text.count("ZeroDivisionError") == 3
 
 
 def test_the_detail_of_readyz_has_nothing_where_nothing_is_secured():

@@ -15,6 +15,7 @@ from quorate.security.tls.contexts import client_context, server_context
 from quorate.security.tls.explain import explain, is_refusal
 from quorate.security.tls.reload import ReloadingContext
 from quorate.security.tls.stores import StoreError
+from security.polled import poll
 from server.tls_listener import Listener
 
 CA = trustme.CA()
@@ -175,14 +176,14 @@ def test_a_changed_file_is_read_again_and_a_broken_one_keeps_the_old(tmp_path, c
     values = {"ssl.keystore.location": str(path), "ssl.allow.dn.changes": "true"}
     source = ReloadingContext({**values, "ssl.allow.san.changes": "true"}, server_context)
     first = source.context
-    assert source.poll() is None
+    assert poll(source) is None
     path.write_text("broken")
-    assert source.poll() is False
+    assert poll(source) is False
     assert source.context is first
     assert source.fault is not None and "neither JKS, PEM nor PKCS12" in source.fault
     other = keys(CA.issue_cert("localhost"))
     path.write_text(other["ssl.keystore.key"] + other["ssl.keystore.certificate.chain"])
-    assert source.poll() is True
+    assert poll(source) is True
     assert source.context is not first
     assert source.fault is None
     left = source.days_to_expiry(0)

@@ -2,7 +2,8 @@
 
 Controllers that stopped together know no high watermark, so nothing is committed for them. Without
 credentials none could log in at another, and without permissions none would answer it: they could not
-elect. Until the image has a metadata.version, the newest snapshot and the whole log count for both.
+elect. So the newest snapshot and the whole log count for both. They do until the image holds as much as
+the disk had at the start, or all that is committed (`ControllerNode.is_behind_disk`).
 
 A record there may turn out not to be committed, and a committed one may be missing. It is safe:
 

@@ -24,7 +24,14 @@ from quorate.config.settings import ConfigError
 from quorate.security.principal import ANONYMOUS, USER, KafkaPrincipal, SslPrincipalMapper
 from quorate.security.tls.contexts import client_context, server_context
 from quorate.security.tls.names import subject_of
-from quorate.security.tls.reload import ReloadingContext
+from quorate.security.tls.reload import (
+    NewContext,
+    Reader,
+    RefusedChange,
+    ReloadingContext,
+    StoreChange,
+)
+from quorate.security.tls.store_process import StoreProcess
 from quorate.security.tls.stores import StoreError
 from quorate.server.authentication import (
     OPEN_LISTENER,
@@ -39,6 +46,8 @@ from quorate.server.page_security import CredentialsError, PageSecurity
 from quorate.server.principals import principal_builder
 from quorate.server.tls_transport import TlsTransport
 
+_Found = dict[str, NewContext | RefusedChange]
+"""What was read of changed stores, or why it is refused, by what it secures."""
 POLL_S: Final = 5.0
 """How often the files of key stores and trust stores are checked for changes."""
 _WARN_DAYS: Final = 14
@@ -100,6 +109,10 @@ class NodeSecurity:
         self._dynamic: Callable[[], Mapping[str, str]] = dict
         self._without_effect: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._is_closed = False
+        self._process = StoreProcess()
+        self._reader: Reader = self._process.make
         self._principal_of = principal_builder(config)
         self.peers: PeerSecurity = OPEN_PEER
         self.pages = _pages(config)
@@ -155,23 +168,32 @@ class NodeSecurity:
         }
 
     def watch(
-        self, loop: asyncio.AbstractEventLoop, dynamic: Callable[[], Mapping[str, str]] = dict
+        self,
+        loop: asyncio.AbstractEventLoop,
+        dynamic: Callable[[], Mapping[str, str]] = dict,
+        reader: Reader | None = None,
     ) -> None:
         """Read changed certificates, from now on; warn now and daily of those that expire.
 
         Warn of keys in the dynamic configs that have no effect. `dynamic`: those of this node, as committed.
+        `reader`: makes a context of changed stores, in a thread; None: with a process of its own.
         """
         if (
             any(protocol != "PLAINTEXT" for protocol in self._protocols.values())
             or self._certificates
         ):
             self._dynamic = dynamic
+            self._reader = reader or self._process.make
             self._warn_at_s = loop.time()
             self._poll(loop)
 
     def close(self) -> None:
+        self._is_closed = True
+        self._process.close()
         if self._timer is not None:
             self._timer.cancel()
+        if self._looking is not None:
+            self._looking.cancel()
 
     def _warn(self, what: str) -> None:
         left = self._certificates[what].days_to_expiry(self._wall_s())
@@ -193,26 +215,30 @@ class NodeSecurity:
         self._without_effect = found
 
     def _poll(self, loop: asyncio.AbstractEventLoop) -> None:
-        try:
-            self._look(is_time_to_warn=loop.time() >= self._warn_at_s)
-        finally:
-            if loop.time() >= self._warn_at_s:
-                self._warn_at_s += _WARN_EVERY_S
-            self._timer = loop.call_later(POLL_S, self._poll, loop)
+        self._looking = loop.create_task(self._look_and_go_on(loop))
 
-    def _look(self, *, is_time_to_warn: bool) -> None:
+    async def _look_and_go_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        is_time_to_warn = loop.time() >= self._warn_at_s
+        if is_time_to_warn:
+            self._warn_at_s += _WARN_EVERY_S
+        try:
+            await self._look(loop, is_time_to_warn=is_time_to_warn)
+        except Exception:
+            LOG.exception("The look at the certificates has failed")
+        finally:
+            if not self._is_closed:
+                self._timer = loop.call_later(POLL_S, self._poll, loop)
+
+    async def _look(self, loop: asyncio.AbstractEventLoop, *, is_time_to_warn: bool) -> None:
         configs = self._dynamic()
         self._warn_of_dynamic(configs)
+        changes = self._changes(configs)
+        found: _Found = {}
+        if changes:
+            found = await loop.run_in_executor(None, self._read, changes)
         open_files: dict[str, None] = {}
         for what, one in self._certificates.items():
-            listener = self._listener_of.get(what)  # the HTTP listener has no dynamic configs
-            if listener is None:
-                changed = one.poll()
-            else:
-                values = {**self._values(listener), **dynamic_stores(configs, listener)}
-                changed = one.poll(values)
-                if changed is not None:
-                    open_files |= dict.fromkeys(_open_key_store(values, listener))
+            changed = None if what not in changes else one.use(changes[what], found[what])
             if changed is True:
                 LOG.info("Read the changed certificates of %s", what)
             elif changed is False:
@@ -221,10 +247,30 @@ class NodeSecurity:
                     what,
                     one.fault,
                 )
+            if changed is not None and what in self._listener_of:
+                files = _open_key_store(changes[what].values, self._listener_of[what])
+                open_files |= dict.fromkeys(files)
             if is_time_to_warn or changed is True:
                 self._warn(what)
         for warning in open_files:
             LOG.warning("%s", warning)
+
+    def _changes(self, configs: Mapping[str, str]) -> Mapping[str, StoreChange]:
+        """What must be read, by what it secures."""
+        found = {}
+        for what, one in self._certificates.items():
+            listener = self._listener_of.get(what)  # the HTTP listener has no dynamic configs
+            values = None
+            if listener is not None:
+                values = {**self._values(listener), **dynamic_stores(configs, listener)}
+            found[what] = one.change(values)
+        return {what: change for what, change in found.items() if change is not None}
+
+    def _read(self, changes: Mapping[str, StoreChange]) -> _Found:
+        return {
+            what: self._certificates[what].read(change, self._reader)
+            for what, change in changes.items()
+        }
 
 
 def _open_key_store(values: Mapping[str, str], listener: str) -> Iterator[str]:

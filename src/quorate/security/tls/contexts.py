@@ -14,11 +14,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
+from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from quorate.security.tls.stores import (
     KeyEntry,
     StoreError,
+    Stores,
     key_place,
     named,
     read_key,
@@ -42,6 +44,7 @@ _CLIENT_AUTH: Final[Mapping[str, ssl.VerifyMode]] = {
 _SUITES_1_3: Final = frozenset(
     ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
 )
+_TRUSTED_AT_ONCE: Final = 100
 _FIXED: Final[Mapping[str, tuple[str, ...]]] = {
     "ssl.provider": ("",),
     "ssl.engine.factory.class": ("",),
@@ -57,9 +60,9 @@ class TlsError(StoreError):
     """A value that cannot be served. The message names the key and what to do."""
 
 
-def server_context(values: Mapping[str, str]) -> TlsContext:
-    """The context of a listener. Raises StoreError."""
-    entry = read_key(values)
+def server_context(values: Mapping[str, str], stores: Stores | None = None) -> TlsContext:
+    """The context of a listener. Raises StoreError. stores: what `values` name, where that is read."""
+    entry = read_key(values) if stores is None else stores.entry
     if entry is None:
         raise TlsError(
             "ssl.keystore.location",
@@ -71,12 +74,12 @@ def server_context(values: Mapping[str, str]) -> TlsContext:
     if wanted not in _CLIENT_AUTH:
         raise TlsError("ssl.client.auth", f"{wanted!r} is not one of {', '.join(_CLIENT_AUTH)}")
     context.verify_mode = _CLIENT_AUTH[wanted]
-    _set_up(context, values, entry)
+    _set_up(context, values, entry, stores)
     return context
 
 
-def client_context(values: Mapping[str, str]) -> TlsContext:
-    """The context of outgoing connections. Raises StoreError."""
+def client_context(values: Mapping[str, str], stores: Stores | None = None) -> TlsContext:
+    """The context of outgoing connections, as `server_context`. Raises StoreError."""
     context = TlsContext(ssl.PROTOCOL_TLS_CLIENT)
     algorithm = values.get("ssl.endpoint.identification.algorithm", "https")
     if algorithm.lower() not in ("", "https"):
@@ -85,11 +88,17 @@ def client_context(values: Mapping[str, str]) -> TlsContext:
             f"{algorithm!r} is not supported: use https, or nothing to check no host names",
         )
     context.check_hostname = bool(algorithm)
-    _set_up(context, values, read_key(values))
+    entry = read_key(values) if stores is None else stores.entry
+    _set_up(context, values, entry, stores)
     return context
 
 
-def _set_up(context: TlsContext, values: Mapping[str, str], entry: KeyEntry | None) -> None:
+def _set_up(
+    context: TlsContext,
+    values: Mapping[str, str],
+    entry: KeyEntry | None,
+    stores: Stores | None,
+) -> None:
     for key, allowed in _FIXED.items():
         if values.get(key, "") not in allowed:
             raise TlsError(
@@ -106,13 +115,21 @@ def _set_up(context: TlsContext, values: Mapping[str, str], entry: KeyEntry | No
             _load(context, entry)
         context.entry = entry
     if context.verify_mode != ssl.CERT_NONE:
-        trusted = read_trust(values)
+        trusted = read_trust(values) if stores is None else stores.trusted
+        context.trusted = trusted
         if trusted is None:
             context.load_default_certs()
         else:
-            pem = [one.public_bytes(serialization.Encoding.PEM).decode() for one in trusted]
             with named(trust_place(values)):
-                context.load_verify_locations(cadata="".join(pem))
+                _trust(context, trusted)
+
+
+def _trust(context: ssl.SSLContext, trusted: Sequence[x509.Certificate]) -> None:
+    """Give the certificates to OpenSSL, in parts: it holds the interpreter lock meanwhile."""
+    for start in range(0, len(trusted), _TRUSTED_AT_ONCE):
+        part = trusted[start : start + _TRUSTED_AT_ONCE]
+        pem = [one.public_bytes(serialization.Encoding.PEM).decode() for one in part]
+        context.load_verify_locations(cadata="".join(pem))
 
 
 def _items(values: Mapping[str, str], key: str) -> Sequence[str]:

@@ -75,6 +75,15 @@ class KeyEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Stores:
+    """What the stores of one side hold."""
+
+    entry: KeyEntry | None
+    trusted: Sequence[x509.Certificate] | None
+    """None: no trust store is named, or it is not needed."""
+
+
+@dataclass(frozen=True, slots=True)
 class _StoreContent:
     entry: KeyEntry | None
     certificates: Sequence[x509.Certificate]
@@ -181,6 +190,25 @@ def _check_place(values: Mapping[str, str], store: str, inline: str) -> None:
         raise StoreError(f"{store}.password", f"is set without a store: set {location}, too")
 
 
+def check_readable(values: Mapping[str, str], *, trust: bool) -> None:
+    """Raise StoreError for stores that need not be opened for it: files that cannot be read now.
+
+    trust: whether the trust store is needed, too.
+    """
+    _check_place(values, "ssl.keystore", "key")
+    _check_place(values, "ssl.truststore", "certificates")
+    for place in ("ssl.keystore.location", *(("ssl.truststore.location",) if trust else ())):
+        if values.get(place):
+            _bytes_of(place, values[place])
+
+
+def _bytes_of(place: str, path: str) -> bytes:
+    try:
+        return read_store_file(path)
+    except (OSError, ValueError) as error:
+        raise UnreadableFileError(place, f"cannot read {shown(path)}: {why(error)}") from None
+
+
 def _read(
     place: str,
     path: str,
@@ -189,10 +217,7 @@ def _read(
     *,
     with_key: bool = True,
 ) -> _StoreContent:
-    try:
-        data = read_store_file(path)
-    except (OSError, ValueError) as error:
-        raise UnreadableFileError(place, f"cannot read {shown(path)}: {why(error)}") from None
+    data = _bytes_of(place, path)
     where = f"{place} ({path})"
     if data.startswith(_JKS):
         return _jks(

@@ -40,6 +40,8 @@ class TlsContext(ssl.SSLContext):
 
     entry: KeyEntry | None = None
     """The key of this side, and its certificates; None: it has none."""
+    trusted: Sequence[x509.Certificate] | None = None
+    """What the trust store holds; None: it was not read."""
     sslobject_class = TlsObject
     sslsocket_class = TlsSocket
 
