@@ -141,9 +141,8 @@ def compiled(pattern: str) -> re.Pattern[str]:
         if "[" in inside or "&&" in inside:
             raise PatternError(f"the class {part} has another inside, which is not supported")
     if _NO_REPETITION.search(_PATTERN_PARTS.sub("x", plain)):
-        raise PatternError(
-            "a { is no repetition such as {2} or {1,3} of what stands before it"
-        )  # a literal brace for Python
+        # A literal brace for Python.
+        raise PatternError("a { is no repetition such as {2} or {1,3} of what stands before it")
     try:
         return re.compile(_NAMED_GROUP.sub("(?P<", _PATTERN_PARTS.sub(ours, plain)), re.ASCII)
     except (re.error, OverflowError) as error:

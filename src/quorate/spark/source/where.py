@@ -69,7 +69,10 @@ _EXPRESSIONS: Final[dict[type[Filter], Callable[[Any, Any], Any]]] = {
 
 _CHOOSING: Final = ("in", "like")
 _KNOWN: Final = "=, <>, !=, <, <=, >, >=, BETWEEN, [NOT] IN, [NOT] LIKE, IS [NOT] NULL"
-_TIME_FORMS: Final = "write '2026-11-21 06:14:00' or a part of it; a zone may follow the seconds: Z, +01:00, Europe/Berlin"
+_TIME_FORMS: Final = (
+    "write '2026-11-21 06:14:00' or a part of it; a zone may follow the seconds: Z, +01:00, "
+    "Europe/Berlin"
+)
 _NOW: Final = re.compile(r"\s*(epoch|now|today|tomorrow|yesterday)\b.*", re.IGNORECASE)
 """What Spark replaces by a time anew for each query, while this condition is of the data frame."""
 _PLAIN: Final = (
