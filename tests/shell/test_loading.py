@@ -189,6 +189,10 @@ def test_other_files_and_directories_are_refused(folder, tmp_path):
     with pytest.raises(LoadError, match="neither __cluster_metadata-0 nor a file"):
         (tmp_path / "empty").mkdir()
         load_directory(str(tmp_path / "empty"))
+    with pytest.raises(LoadError, match="nowhere does not exist"):
+        load_snapshot(str(tmp_path / "nowhere"))
+    with pytest.raises(LoadError, match="nowhere does not exist"):
+        load_directory(str(tmp_path / "nowhere"))
     with pytest.raises(LoadError, match="is not a directory"):
         load_directory(str(folder / segment_name(0)))
     whole = folder / snapshot_name(OffsetAndEpoch(4, 1))

@@ -74,6 +74,8 @@ def load_snapshot(path: str) -> MetadataView:
     name = os.path.basename(path)
     snapshot_id = parse_snapshot_name(name)
     if snapshot_id is None:
+        if not os.path.lexists(path):
+            raise LoadError(f"{path} does not exist")
         if name != BOOTSTRAP_CHECKPOINT:
             raise LoadError(
                 f"{path} does not have the name of a snapshot: it ends with its end offset (20 "
@@ -198,6 +200,8 @@ def _check_place(loader: Loader, batch: BatchView, until: Until, path: Path) -> 
 def _partition_directory(path: Path) -> Path:
     if (path / PARTITION_DIRECTORY).is_dir():
         return path / PARTITION_DIRECTORY
+    if not path.exists():
+        raise LoadError(f"{path} does not exist")
     if not path.is_dir():
         raise LoadError(f"{path} is not a directory; give one snapshot file with --snapshot")
     if not any(
