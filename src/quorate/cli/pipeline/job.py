@@ -106,9 +106,19 @@ def named_clusters(words: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def every_path(paths: Sequence[str], clusters: Mapping[str, Sequence[str]]) -> list[str]:
-    """The paths of a job, and those of its named clusters."""
+    """The paths of a job, and those of its named clusters.
+
+    Raises SourceError where none of them exists: called before Spark starts, it saves seconds.
+    """
+    from quorate.spark.files.paths import SourceError, is_uri
+
     named = [path for some in clusters.values() for path in some]
-    return list(dict.fromkeys([*input_paths(paths), *named]))
+    every = list(dict.fromkeys([*input_paths(paths), *named]))
+    # Only its file system knows a URI, and only a listing what a pattern matches.
+    unknown = (path for path in every if is_uri(path) or set("*?[") & set(path))
+    if every and not any((*unknown, *filter(os.path.lexists, every))):
+        raise SourceError(f"{every[0]}: there is no such file or directory")
+    return every
 
 
 @contextmanager
