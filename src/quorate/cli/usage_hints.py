@@ -58,7 +58,7 @@ def _options(command: click.Command) -> set[str]:
 
 
 def _place_of_option(ctx: click.Context, command: click.Command, name: str) -> str:
-    """Where an option belongs that this command does not have; nothing where it is unknown."""
+    """Say where an option belongs that this command does not have; nothing where it is unknown."""
     parent = ctx.parent
     if parent is not None and name in _options(parent.command):
         return f" It stands before the command: {parent.command_path} {name} ... {ctx.info_name}."

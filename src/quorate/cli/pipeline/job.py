@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 BAD_INPUT: Final = 1
 WRONG: Final = 2
+_READERS: Final = frozenset({"history", "who", "compact", "repair", "report"})
+"""Jobs that need a warehouse, and do not make one."""
 _KILLED: Final = 128
 """A process that a signal ends has this plus its number as exit code."""
 
@@ -121,6 +123,16 @@ def every_path(paths: Sequence[str], clusters: Mapping[str, Sequence[str]]) -> l
     return every
 
 
+def _check_warehouse(path: str) -> None:
+    """Raise NoWarehouseError where there is no such folder; what a URI names, the job finds out."""
+    from quorate.spark.files.paths import is_uri
+
+    if not is_uri(path) and not os.path.lexists(path):
+        from quorate.spark.tables.store import NoWarehouseError
+
+        raise NoWarehouseError(path)
+
+
 @contextmanager
 def job_on_spark(name: str, words: Mapping[str, Any]) -> Iterator[tuple[SparkSession, ProgressBar]]:
     """A session and a progress bar for a job; Spark's errors become one line."""
@@ -133,6 +145,8 @@ def job_on_spark(name: str, words: Mapping[str, Any]) -> Iterator[tuple[SparkSes
 
     conf = dict(_setting("--conf", text) for text in words["conf"])
     storage = dict(_setting("--storage-option", text) for text in words["storage_option"])
+    if name in _READERS:
+        _check_warehouse(absolute(words["warehouse"]))
     conf.setdefault("spark.ui.showConsoleProgress", "false")
     if "spark.log.level" not in conf:
         log4j = Path(__file__).parents[2].joinpath("spark", "log4j2.properties").as_uri()
