@@ -294,6 +294,7 @@ def _refuse_bootstrap(_: click.Context, __: click.Parameter, value: str | None) 
 )
 @click.option(
     *("--bootstrap-controller", "--bootstrap-controllers", "-C", "--bootstrap-server", "-b"),
+    metavar="HOST:PORT,...",
     hidden=True,
     is_eager=True,  # before the missing SOURCE
     expose_value=False,
