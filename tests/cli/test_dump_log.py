@@ -283,6 +283,13 @@ def test_files_that_cannot_be_dumped_are_errors(quorate, tmp_path):
         f"Ignoring unknown file {tmp_path}/x.txt",
         f"Ignoring unknown file {tmp_path}/noend",
     ]
+    for name in ("nope.log", "nope.checkpoint", "nope.index", "nope.timeindex", "nope.snapshot"):
+        missing = quorate("dump-log", "--files", tmp_path / name)
+        assert (
+            missing.code == 1 and missing.err == f"{tmp_path / name}: No such file or directory\n"
+        )
+    (tmp_path / "abc.log").touch()
+    (tmp_path / "abc.checkpoint").touch()
     nameless = quorate("dump-log", "--files", tmp_path / "abc.log")
     assert nameless.code == 1 and "does not begin with the segment's base offset" in nameless.err
     snapshot = quorate("dump-log", "--files", tmp_path / "abc.checkpoint")

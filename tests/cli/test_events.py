@@ -98,6 +98,12 @@ def test_filters_narrow_each_other(quorate, trails, words, epochs):
     ("words", "message"),
     [
         (("/nope",), "/nope is neither a file or directory"),
+        (
+            ("--bootstrap-controller", "a:9093"),
+            "quorate.metrics.listener, or its quorate.audit.dir",
+        ),
+        (("a:1", "-C=a:9093"), "No Kafka listener serves audit trails: instead of"),
+        (("-b", "a:9092", "a:1"), "No Kafka listener serves audit trails: instead of"),
         (("--since", "noon", "."), "'noon' is neither a time"),
         (("--since", "999999d", "."), "'999999d' is neither a time"),
     ],

@@ -194,7 +194,7 @@ def test_commands_are_read_from_a_pipe(quorate, folder, monkeypatch):  # noqa: F
         (("-s", "x", "diff", "1", "2"), "diff needs --directory"),
         (("-d", "x", "diff", "1"), "diff FROM TO [PATH]"),
         (("-d", "x", "--json"), "--json needs a command"),
-        (("-d", "/nope", "ls"), "/nope is not a directory"),
+        (("-d", "/nope", "ls"), "/nope does not exist"),
         (("-s", "/nope/00000000000000000004-0000000001.checkpoint", "ls"), "No such file"),
     ],
 )

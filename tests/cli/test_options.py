@@ -110,7 +110,6 @@ def test_every_short_option_takes_its_value_after_an_equals_sign(value):
         (["--cluster", "--feat", "--feat=a=1"], ["--cluster-id", "--feat", "--feature=a=1"]),
         (["--cluster=-t=ID"], ["--cluster-id=-t=ID"]),
         (["x=1", "-", "-q=1", "--", "-t=ID"], ["x=1", "-", "-q=1", "--", "-t=ID"]),
-        (["-t"], ["-t"]),
     ],
 )
 def test_values_of_options_and_unknown_options_stay_as_they_are(args, expected):

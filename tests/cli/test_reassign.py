@@ -428,6 +428,17 @@ def test_an_id_that_no_broker_can_have(tool, broker, number):
     assert broker.asked("AlterPartitionReassignmentsRequest") == []
 
 
+@pytest.mark.parametrize("list_", ["1", "x"])
+def test_a_wrong_file_or_list_is_refused_before_anything_is_asked(quorate, list_):
+    """The brokers' racks, which controllers give from their log, took 15 s first."""
+    words = ("--topics-to-move-json-file", "nowhere.json", "--broker-list", list_)
+    where = ("--bootstrap-controller", "localhost:1")
+    code, out, err = quorate("reassign-partitions", *where, "--generate", *words)
+    assert code == 1
+    assert "nowhere.json" in out + err or "'x' is not a broker id" in out + err
+    assert "Waiting" not in err and "no leader" not in out + err
+
+
 def test_an_unknown_broker_cannot_be_emptied(tool):
     code, out, _ = tool("--execute", "--from-broker", "99")
     assert (code, out) == (1, "Error: Unknown broker id 99\n")

@@ -50,9 +50,32 @@ def test_patterns_are_those_of_java(pattern, names):
 
 
 @pytest.mark.parametrize(
-    "pattern", ["a.{1,3}b", "a{", "{2}", "a|{1}", "(", "*", r"\p{Nope}", "a{x}"]
+    ("pattern", "why"),
+    [
+        ("a.{1,3}b", "a { is no repetition such as {2}"),
+        ("a{", "a { is no repetition such as {2}"),
+        ("{2}", "a { is no repetition such as {2}"),
+        ("a|{1}", "a { is no repetition such as {2}"),
+        ("a{x}", "a { is no repetition such as {2}"),
+        ("a{99999999999}", "the count of a repetition is too large"),
+        ("[", "a [ is not closed by a ]"),
+        ("(", "a ( is not closed by a )"),
+        ("(?", "a ( is not closed by a )"),
+        (")", "a ) has no ( before it"),
+        ("*", "nothing stands before *, + or ? that it could repeat"),
+        ("a+*", "nothing stands before *, + or ? that it could repeat"),
+        ("\\", "nothing follows the \\ at its end"),
+        ("[z-a]", "a range inside [ ] runs backwards"),
+        (r"a\1", "it refers to a group that it does not have"),
+        ("(?y)a", "what follows (? is not known"),
+        ("(" * 5000 + ")" * 5000, "nested too deep"),
+        (r"\p{Nope}", r"the class \p{Nope} is not supported"),
+    ],
 )
-def test_what_java_refuses_is_refused(pattern):
+def test_what_java_refuses_is_refused_in_our_words(pattern, why):
     """A comma becomes `|`, also inside of a repetition; Python reads the braces as letters."""
-    with pytest.raises(TopicPatternError, match=r"is an invalid regex\."):
+    with pytest.raises(TopicPatternError) as refused:
         topic_pattern(pattern)
+    expected = " is an invalid regex. Expected are a topic's name or a regular expression of Java"
+    assert expected in str(refused.value)
+    assert why in str(refused.value)

@@ -6,7 +6,7 @@ import pytest
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey, uuid_from_text
-from quorate.formats.batch import encode_batch, encode_control_batch
+from quorate.formats.batch import encode_batch, encode_control_batch, encode_keyed_batch
 from quorate.formats.files import segment_name, snapshot_name
 from quorate.formats.metadata_records import FeatureLevelRecord, TopicRecord
 from quorate.formats.records import encode_record
@@ -189,9 +189,58 @@ def test_other_files_and_directories_are_refused(folder, tmp_path):
     with pytest.raises(LoadError, match="neither __cluster_metadata-0 nor a file"):
         (tmp_path / "empty").mkdir()
         load_directory(str(tmp_path / "empty"))
+    with pytest.raises(LoadError, match="nowhere does not exist"):
+        load_snapshot(str(tmp_path / "nowhere"))
+    with pytest.raises(LoadError, match="nowhere does not exist"):
+        load_directory(str(tmp_path / "nowhere"))
     with pytest.raises(LoadError, match="is not a directory"):
         load_directory(str(folder / segment_name(0)))
     whole = folder / snapshot_name(OffsetAndEpoch(4, 1))
     whole.write_bytes(whole.read_bytes()[:-1])
     with pytest.raises(LoadError, match=r"0000000004-0000000001\.checkpoint"):
         load_snapshot(str(whole))
+
+
+def keyed(base, key, value):
+    return encode_keyed_batch(base, 1, 1, [(key, value)])
+
+
+NEWER = {
+    "control type": lambda base: keyed(base, b"\x00\x00\x00\x09", b"\x00\x00\x00"),
+    "control version": lambda base: keyed(base, b"\x00\x00\x00\x06", b"\x00\x05\x01\x00\x09extra"),
+    "record type": lambda base: encode_batch(base, 1, 1, [b"\x01\xff\x01\x00"]),
+    "record version": lambda base: encode_batch(base, 1, 1, [b"\x01\x02\x63\x00"]),
+    "metadata.version": lambda base: encode_batch(base, 1, 1, [level(99)]),
+}
+READ_WITH = (
+    "The bytes are sound: (a newer Kafka wrote a record that this release does not know; read it with "
+    "a newer release|another release of Kafka wrote this metadata.version; read it with a release "
+    "that has the level)"
+)
+
+
+def snapshot_with(newer):
+    *head, footer = encode_snapshot(
+        OffsetAndEpoch(10, 1), ControlState(1, None), 0, (level(30),), 1
+    )
+    at = int.from_bytes(footer[:8])
+    return b"".join((*head, newer(at), (at + 1).to_bytes(8), footer[8:]))
+
+
+@pytest.mark.parametrize("kind", NEWER)
+def test_a_log_of_a_newer_release_says_what_to_do(folder, kind):
+    (folder / segment_name(6)).write_bytes(NEWER[kind](6))
+    with pytest.raises(LoadError, match=rf"{READ_WITH}\. --at-offset 5 shows the state before it"):
+        load_directory(str(folder))
+    assert names(load_directory(str(folder), Until(offset=5))) == ["t1", "t2"]
+
+
+@pytest.mark.parametrize("kind", NEWER)
+def test_a_snapshot_of_a_newer_release_says_what_to_do(folder, kind):
+    file = folder / snapshot_name(OffsetAndEpoch(10, 1))
+    file.write_bytes(snapshot_with(NEWER[kind]))
+    for load in (lambda: load_snapshot(str(file)), lambda: load_directory(str(folder))):
+        with pytest.raises(LoadError, match=READ_WITH) as refused:
+            load()
+        assert "--at-offset" not in str(refused.value)
+        assert file.name in str(refused.value)

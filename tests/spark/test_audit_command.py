@@ -158,6 +158,13 @@ def test_a_wrong_path_is_exit_code_2(audit, path, message):
     assert "Traceback" not in err
 
 
+def test_a_path_that_does_not_exist_is_refused_before_spark_starts(audit, monkeypatch, tmp_path):
+    monkeypatch.setattr(SESSIONS, "session", lambda *_, **__: pytest.fail("Spark is started"))
+    code, out, err = audit(tmp_path / "nowhere", tmp_path / "nothing")
+    assert (code, out) == (2, "")
+    assert err == f"{tmp_path}/nowhere: there is no such file or directory\n"
+
+
 def test_fail_fast_names_file_and_byte(audit, tmp_path):
     cluster = copy_of("f-static-v0", tmp_path)
     file = log_of(cluster, 2)

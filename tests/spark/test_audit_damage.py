@@ -497,14 +497,18 @@ NEWER_BATCH = encode_keyed_batch(0, 0, 1, [(b"\x00\x00\x00\x09", b"\x00\x00\x00"
         ("quorum-state", "quorum-state", b'{"leaderEpoch":9,"data_version":2}'),
         ("leader-epoch-checkpoint", "epochs", b"1\n1\n1 0\n"),
         ("../bootstrap.checkpoint", "bootstrap", NEWER_BATCH),
+        ("../meta.properties", "meta.properties", b"version=2\ncluster.id=x\nnode.id=2\n"),
     ],
 )
 def test_a_file_of_a_later_release_is_newer_and_no_damage(cluster, name, check, content):
     file = log_of(cluster, 2).parent / name
     file.write_bytes(content)
-    replica = next(one for one in audit_here([str(cluster)]).replicas if one.node_id == 2)
+    replica = next(
+        one for one in audit_here([str(cluster)], fail_fast=True).replicas if "node2" in one.path
+    )
     found = [one for one in replica.findings if one.check == check]
     assert [one.severity for one in found] == ["warning"]
+    assert replica.state == "warning"
     assert "newer" in found[0].advice
     assert "elete" not in found[0].advice and "empty" not in found[0].advice
 

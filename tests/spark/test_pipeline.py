@@ -103,6 +103,15 @@ def test_a_wrong_command_line_is_exit_code_2(pipeline, tmp_path, monkeypatch, ar
     assert message in err and "Traceback" not in err
 
 
+@pytest.mark.parametrize(
+    "words", [("history", "t"), ("compact",), ("repair",), ("report", "--out", "x")], ids=str
+)
+def test_a_missing_warehouse_is_named_before_spark_starts(monkeypatch, capsys, tmp_path, words):
+    monkeypatch.setattr(SESSIONS, "session", lambda *_, **__: pytest.fail("Spark is started"))
+    assert main.run(["pipeline", *words, "-w", str(tmp_path / "none")]) == 2
+    assert f"{tmp_path}/none: there is no warehouse here" in capsys.readouterr().err
+
+
 def test_the_questions_are_listed_without_spark(monkeypatch, capsys):
     monkeypatch.setattr(SESSIONS, "session", None)
     assert main.run(["pipeline", "history", "-w", "w"]) == 0

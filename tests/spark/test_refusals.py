@@ -180,6 +180,7 @@ ALONE = [
     Bad(
         *("future-meta", {0: SOUND}, "damaged", 0, "version 7 is not supported", 0, None),
         meta=b"version=7\ncluster.id=x\nnode.id=1\n",
+        audit="warning",
     ),
 ]
 

@@ -10,13 +10,17 @@ from zoneinfo import ZoneInfo
 import pytest
 from pyspark.errors import PySparkException
 
+from base.test_times import NEITHER, SAME
 from formats.samples import DATA, DUMPED_FILES, dump_of
+from quorate.base.times import parse_time
 from quorate.spark import reason
 from quorate.spark.data_source import FORMAT
 from quorate.spark.decode.columns import COMMENTS
 from quorate.spark.files.paths import SourceError
 from quorate.spark.frame import read_metadata
 from spark.logs import START_MS, batches, end_offset, log_directory, snapshot
+
+KATHMANDU = ZoneInfo("Asia/Kathmandu")
 
 pytestmark = pytest.mark.slow
 
@@ -121,9 +125,12 @@ def test_a_wrong_schema_is_refused(spark, fleet: Path, schema: str, says: str):
     assert reason(caught.value).startswith(says)
 
 
-def test_a_time_without_a_zone_is_of_the_session(spark, fleet: Path):
-    at = datetime.fromtimestamp(START_MS / 1000 + 4, ZoneInfo("America/New_York"))
-    condition = f"timestamp >= '{at.replace(tzinfo=None).isoformat(sep=' ')}'"
+@pytest.mark.parametrize(
+    ("of", "named"), [("America/New_York", ""), ("Europe/Berlin", " Europe/Berlin")]
+)
+def test_a_time_is_of_its_zone_or_that_of_the_session(spark, fleet: Path, of: str, named: str):
+    at = datetime.fromtimestamp(START_MS / 1000 + 4, ZoneInfo(of))
+    condition = f"timestamp >= '{at.replace(tzinfo=None).isoformat(sep=' ')}{named}'"
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
@@ -133,6 +140,24 @@ def test_a_time_without_a_zone_is_of_the_session(spark, fleet: Path):
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
     assert asked == filtered == 14
+
+
+def test_times_are_read_as_spark_reads_them(spark):
+    """Those that Spark casts are the same times; what Spark refuses in `NEITHER`, so do we."""
+    texts = [(text,) for text in (*SAME, *NEITHER)]
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
+    try:
+        frame = spark.createDataFrame(texts, "text string")
+        rows = frame.selectExpr("unix_micros(try_cast(text AS timestamp))").collect()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    ours = [parse_time(text) for text in SAME]
+    aware = [time if time.tzinfo else time.replace(tzinfo=KATHMANDU) for time in ours]
+    assert [row[0] for row in rows] == [
+        *(round(time.timestamp() * 1_000_000) for time in aware),
+        *(None for _ in NEITHER),
+    ]
 
 
 def test_a_table_of_the_rows_describes_its_columns(spark, fleet: Path):

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from pyspark.sql.datasource import EqualTo, In, IsNotNull, Not, StringStartsWith
+from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, In, IsNotNull, Not, StringStartsWith
 
 from quorate.spark.decode.columns import COLUMNS
 from quorate.spark.files.paths import SourceError
 from quorate.spark.source.options import column_types
 from quorate.spark.source.where import parse_where
-from quorate.spark.source.zones import in_zone, zone_named
+from quorate.spark.source.zones import in_zone, session_zone_named
 from spark.logs import batches, end_offset, log_directory, snapshot
 from spark.test_plan import read
 
@@ -90,11 +90,18 @@ def test_what_is_parsed():
     (at,) = parse_where("timestamp = '2026-11-21 06:14:00'", COLUMNS)
     assert at == EqualTo(("timestamp",), datetime(2026, 11, 21, 6, 14))
     for zone, hour in ("+05:30", 0), ("Asia/Kolkata", 0), ("GMT+5:30", 0), ("UTC", 6):
-        (there,) = in_zone([at], zone_named(zone))
+        (there,) = in_zone([at], session_zone_named(zone))
         wanted = datetime(2026, 11, 21, hour, 14 if hour else 44, tzinfo=UTC)
         assert there == EqualTo(("timestamp",), wanted), zone
     with pytest.raises(SourceError, match="time zone Mars/Base is not known"):
-        zone_named("Mars/Base")
+        session_zone_named("Mars/Base")
+
+
+@pytest.mark.parametrize("typed", ["", "TIMESTAMP "])
+def test_a_time_may_name_its_zone(typed: str):
+    condition = f"timestamp >= {typed}'2026-11-21 06:14:00 Europe/Berlin'"
+    (at,) = in_zone(parse_where(condition, COLUMNS), session_zone_named("Asia/Kolkata"))
+    assert at == GreaterThanOrEqual(("timestamp",), datetime(2026, 11, 21, 5, 14, tzinfo=UTC))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +115,20 @@ def test_what_is_parsed():
         ("offset = 'x'", 9, "'x' is no value of type int64"),
         ("offset < 9223372036854775808", 9, "9223372036854775808 is no value of type int64"),
         ("type = TopicRecord", 7, "TopicRecord is no value of type string"),
-        ("timestamp > 'noon'", 12, "'noon' is no value of type timestamp"),
+        (
+            "timestamp > 'noon'",
+            12,
+            "'noon' is no value of type timestamp: write '2026-11-21 06:14:00'",
+        ),
+        ("timestamp > 7", 12, "7 is no value of type timestamp: write"),
+        (
+            "timestamp > '2026-11-21 06:14:00 Mars/Base'",
+            12,
+            "the time zone Mars/Base is not known): write '2026-11-21 06:14:00' or a part of it; a "
+            "zone may follow the seconds: Z, +01:00, Europe/Berlin",
+        ),
+        ("timestamp > 'now Europe/Berlin'", 12, "is another time for each query: use it in .where"),
+        ("timestamp > TIMESTAMP 7", 22, "a time in quotes is missing"),
         ("is_control = 1", 13, "1 is no value of type bool"),
         ("offset = 1 OR offset = 2", 11, "AND is missing: nothing else joins conditions"),
         ("offset = 1 AND", 15, "the name of a column is missing"),

@@ -41,8 +41,8 @@ def uuid_from_text(text: str) -> Uuid:
     """
     try:
         raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except (binascii.Error, ValueError) as error:
-        raise QuorateError(f"'{text}' is not a uuid: {error}") from None
+    except (binascii.Error, ValueError):
+        raw = b""  # what the library says of it helps nobody
     if len(raw) != 16 or len(text) != 22:
         raise QuorateError(
             f"'{text}' is not a uuid: it must be 22 characters of URL-safe base64 (16 bytes)"

@@ -117,6 +117,9 @@ _KAFKAS_VERSION: Final = frozenset(
     }
 )
 """Tools whose scripts have an option --version (`CommandDefaultOptions`): they answer it as Kafka's."""
+_SCRIPTS: Final = {"broker-api-versions": "cluster api-versions", "help": "--help"}
+"""Words that mean another tool here: Kafka's scripts, without kafka- and .sh."""
+_OPTIONS: Final = ("--help", "--version", "--json-schema")
 _OWN_VERSION: Final = TOOLS.keys() - _KAFKAS_VERSION
 
 
@@ -231,9 +234,13 @@ Help for a tool: quorate TOOL --help"""
 def _unknown(name: str) -> int:
     from difflib import get_close_matches
 
-    close = get_close_matches(name, TOOLS, n=1)
-    hint = f"did you mean '{close[0]}'?" if close else "'quorate --help' lists them."
-    print(f"quorate: there is no tool '{name}'; {hint}", file=sys.stderr)
+    script = name.removesuffix(".sh").removesuffix(".bat").removeprefix("kafka-")
+    close = get_close_matches(script, [*TOOLS, *_SCRIPTS, *_OPTIONS], n=1)
+    hint = "'quorate --help' lists them."
+    if close:
+        hint = f"did you mean '{_SCRIPTS.get(close[0], close[0])}'?"
+    what = "option" if name.startswith("-") else "tool"
+    print(f"quorate: there is no {what} '{name}'; {hint}", file=sys.stderr)
     return USAGE
 
 

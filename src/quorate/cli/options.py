@@ -7,12 +7,12 @@ import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from quorate.cli.refusals import note_refusal
+from quorate.cli.usage_hints import missing_value, no_such_command, with_hints
 
 if TYPE_CHECKING:
     from quorate.client import Admin
@@ -65,9 +65,10 @@ class ToolCommand(click.Command):
     """A command whose options may be written as for Kafka's tools (`expand_options`)."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        rest = super().parse_args(ctx, expand_options(args, self.get_params(ctx)))
-        _check_text(ctx, self.get_params(ctx))
-        return rest
+        with with_hints(ctx, self):
+            rest = super().parse_args(ctx, expand_options(args, self.get_params(ctx)))
+            _check_text(ctx, self.get_params(ctx))
+            return rest
 
 
 def _check_text(ctx: click.Context, params: Sequence[click.Parameter]) -> None:
@@ -98,7 +99,8 @@ class FlatCommand(ToolCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         params = self.get_params(ctx)
-        words = expand_options(args, params, single_dash=True)
+        with with_hints(ctx, self):
+            words = expand_options(args, params, single_dash=True)
         rest = super().parse_args(ctx, list(words))
         for param in repeated(words, params):
             raise click.UsageError(
@@ -124,8 +126,18 @@ class OrderedGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end = next((n for n, arg in enumerate(args) if arg in self.commands), len(args))
-        own = expand_options(args[:end], self.get_params(ctx))
-        return super().parse_args(ctx, [*own, *args[end:]])
+        with with_hints(ctx, self):
+            own = expand_options(args[:end], self.get_params(ctx))
+            return super().parse_args(ctx, [*own, *args[end:]])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; what is none gets the nearest one, or all."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            raise no_such_command(ctx, self, name)
+        return super().resolve_command(ctx, args)
 
 
 def expand_options(
@@ -136,13 +148,15 @@ def expand_options(
     An unambiguous prefix of a long option becomes that option, and `-x=VALUE` becomes `-xVALUE`
     (argparse4j). With `single_dash`, `-name` becomes `--name` where that option exists (jopt-simple).
     Values of options, and arguments after `--`, stay as they are. Raises BadOptionUsage for `-x=VALUE`
-    where `-x` takes no value.
+    where `-x` takes no value, and where the name of another option stands in place of a value.
     """
     takes_value: dict[str, bool] = {}
+    options: dict[str, click.Option] = {}
     first: dict[str, str] = {}
     for param in params:
         if isinstance(param, click.Option):
             for name in (*param.opts, *param.secondary_opts):
+                options[name] = param
                 takes_value[name] = not (param.is_flag or param.count)
                 first[name] = name if name in param.secondary_opts else first_long(param.opts)
     found: list[str] = []
@@ -158,8 +172,16 @@ def expand_options(
             words, needs_value = _expand_short(arg, takes_value)
         found += words
         if needs_value:
-            found += islice(rest, 1)
+            value = next(rest, None)
+            if value is None or (value.startswith("--") and value.partition("=")[0] in options):
+                raise missing_value(first[_name(words[-1])], options[_name(words[-1])], value)
+            found.append(value)
     return found
+
+
+def _name(word: str) -> str:
+    """The option of a word without its value; of flags behind one dash the last one."""
+    return word if word.startswith("--") else f"-{word[-1]}"
 
 
 def _is_long(arg: str, first: Mapping[str, str]) -> bool:

@@ -63,7 +63,10 @@ def topic_pattern(text: str) -> re.Pattern[str]:
     try:
         return compiled(regex)
     except PatternError as error:
-        raise TopicPatternError(f"{regex} is an invalid regex. ({error})") from None
+        raise TopicPatternError(
+            f"{regex} is an invalid regex. Expected are a topic's name or a regular expression of "
+            f"Java, several with commas between: {error}"
+        ) from None
 
 
 def matching(names: Iterable[str], patterns: Sequence[str]) -> list[str]:

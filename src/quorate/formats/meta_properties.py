@@ -12,7 +12,7 @@ from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Uuid, uuid_from_text, uuid_to_text
-from quorate.formats.errors import FormatError
+from quorate.formats.errors import FormatError, NewerFileError
 from quorate.formats.files import META_PROPERTIES
 from quorate.formats.properties import PropertiesError, load_properties
 
@@ -69,13 +69,14 @@ def encode_meta_properties(meta: MetaProperties, written_at_ms: int) -> bytes:
 
 
 def decode_meta_properties(data: bytes, where: str = META_PROPERTIES) -> MetaProperties:
-    """Read the file; raises FormatError that names the key which is missing or wrong."""
+    """Read the file; raises FormatError that names the key which is missing or wrong, and
+    NewerFileError for a later version."""
     properties = _parse(data, where)
     text = properties.get("version", "0")
     member = text == MEMBERS_VERSION
     version = 1 if member else _integer(text, "version", where)
     if version not in (0, 1):
-        raise FormatError(
+        raise (NewerFileError if version > 1 else FormatError)(
             f"{where}: version {version} is not supported, only 0 and 1: a newer release wrote "
             "it. Run that one; or if 'version' was damaged, put back the file, which says version=1"
         )

@@ -28,6 +28,12 @@ RUN_NEWER: Final = (
     "node of such a release and remove this one"
 )
 """What to do about what a later release wrote."""
+NEWER_RECORD: Final = (
+    "The bytes are sound: a newer Kafka wrote a record that this release does not know"
+)
+"""What a reader says of such a record."""
+OTHER_LEVEL: Final = "The bytes are sound: another release of Kafka wrote this metadata.version"
+"""What a reader says of a level that it does not have."""
 
 
 class UnsupportedLevelError(QuorateError):

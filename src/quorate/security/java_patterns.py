@@ -100,8 +100,29 @@ _NO_REPETITION: Final = re.compile(r"(?:^|[(|])\{|\{(?!\d+(?:,\d*)?\})", re.ASCI
 _DOTALL: Final = re.compile(r"\(\?[A-Za-z]*s")
 
 
+_REASONS: Final = {
+    "unterminated character set": "a [ is not closed by a ]",
+    "missing )": "a ( is not closed by a )",
+    "unexpected end of pattern": "a ( is not closed by a )",
+    "unbalanced parenthesis": "a ) has no ( before it",
+    "nothing to repeat": "nothing stands before *, + or ? that it could repeat",
+    "multiple repeat": "nothing stands before *, + or ? that it could repeat",
+    "min repeat": "the least count of a repetition is above the greatest",
+    "the repetition number": "the count of a repetition is too large",
+    "bad escape (end": "nothing follows the \\ at its end",
+    "bad character range": "a range inside [ ] runs backwards, or ends in a class",
+    "invalid group reference": "it refers to a group that it does not have",
+    "unknown group name": "it refers to a group that it does not have",
+    "unknown extension": "what follows (? is not known",
+    "global flags": "flags such as (?i) are supported at its beginning only",
+    "look-behind": "a look-behind of no fixed width is not supported",
+    "redefinition": "two groups have one name",
+}
+"""What Python's errors say, by how they begin."""
+
+
 class PatternError(ValueError):
-    """A part of a pattern that has no counterpart here."""
+    """A pattern that is wrong, or has no counterpart here; the text says which part of it."""
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
@@ -120,11 +141,15 @@ def compiled(pattern: str) -> re.Pattern[str]:
         if "[" in inside or "&&" in inside:
             raise PatternError(f"the class {part} has another inside, which is not supported")
     if _NO_REPETITION.search(_PATTERN_PARTS.sub("x", plain)):
-        raise PatternError("illegal repetition")  # a literal brace for Python
+        # A literal brace for Python.
+        raise PatternError("a { is no repetition such as {2} or {1,3} of what stands before it")
     try:
         return re.compile(_NAMED_GROUP.sub("(?P<", _PATTERN_PARTS.sub(ours, plain)), re.ASCII)
-    except re.error as error:
-        raise PatternError(str(error)) from None
+    except (re.error, OverflowError) as error:
+        reasons = (ours for theirs, ours in _REASONS.items() if str(error).startswith(theirs))
+        raise PatternError(next(reasons, "it cannot be read")) from None
+    except RecursionError:
+        raise PatternError("its parentheses are nested too deep") from None
 
 
 def unquoted(pattern: str) -> str:

@@ -18,7 +18,12 @@ from quorate.base.garbage import without_collections
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import BatchView, control_records, read_batches
 from quorate.formats.control import SnapshotHeader
-from quorate.formats.errors import FormatError, IncompleteBatchError
+from quorate.formats.errors import (
+    FormatError,
+    IncompleteBatchError,
+    NewerBatchError,
+    NewerRecordError,
+)
 from quorate.formats.files import (
     BOOTSTRAP_CHECKPOINT,
     LOG_SUFFIX,
@@ -28,7 +33,8 @@ from quorate.formats.files import (
     snapshot_name,
 )
 from quorate.formats.snapshot import SnapshotReader
-from quorate.metadata.errors import ReplayError
+from quorate.formats.supported_levels import NEWER_RECORD, OTHER_LEVEL
+from quorate.metadata.errors import ReplayError, UnknownLevelError
 from quorate.metadata.loader import Loader, SnapshotBuilder, log_batch
 from quorate.raft.values import ControlState, KRaftVersion, LeaderChange, Voters
 from quorate.shell.image_tree import ControlView, MetadataView
@@ -68,6 +74,8 @@ def load_snapshot(path: str) -> MetadataView:
     name = os.path.basename(path)
     snapshot_id = parse_snapshot_name(name)
     if snapshot_id is None:
+        if not os.path.lexists(path):
+            raise LoadError(f"{path} does not exist")
         if name != BOOTSTRAP_CHECKPOINT:
             raise LoadError(
                 f"{path} does not have the name of a snapshot: it ends with its end offset (20 "
@@ -123,7 +131,8 @@ def load_directory(
         if number + 1 < len(segments) and segments[number + 1][0] <= loader.next_offset:
             continue
         last = number + 1 == len(segments)
-        with errors_of(str(folder / name)), open(folder / name, "rb") as file:
+        where = str(folder / name)
+        with errors_of(where, lambda: loader.next_offset), open(folder / name, "rb") as file:
             for batch in _batches(file.fileno(), cut_tail=last):
                 if batch.last_offset < loader.next_offset:
                     continue
@@ -191,6 +200,8 @@ def _check_place(loader: Loader, batch: BatchView, until: Until, path: Path) -> 
 def _partition_directory(path: Path) -> Path:
     if (path / PARTITION_DIRECTORY).is_dir():
         return path / PARTITION_DIRECTORY
+    if not path.exists():
+        raise LoadError(f"{path} does not exist")
     if not path.is_dir():
         raise LoadError(f"{path} is not a directory; give one snapshot file with --snapshot")
     if not any(
@@ -261,9 +272,23 @@ def _batches(descriptor: int, *, cut_tail: bool = False) -> Iterator[BatchView]:
 
 
 @contextmanager
-def errors_of(path: str) -> Iterator[None]:
-    """Name the file, or another source, in errors of its content."""
+def errors_of(path: str, read_to: Callable[[], int] = lambda: 0) -> Iterator[None]:
+    """Name the file, or another source, in errors of its content.
+
+    read_to: the end (exclusive) of what `--at-offset` can show when the error comes
+    """
     try:
         yield
     except (FormatError, ReplayError) as error:
-        raise LoadError(f"{path}: {error}") from error
+        raise LoadError(f"{path}: {error}{_advice(error, read_to())}") from error
+
+
+def _advice(error: Exception, read_to: int) -> str:
+    """What to do about what another release wrote; nothing for damage."""
+    if isinstance(error, NewerBatchError) or isinstance(error.__cause__, NewerRecordError):
+        advice = f". {NEWER_RECORD}; read it with a newer release"
+    elif isinstance(error.__cause__, UnknownLevelError):
+        advice = f". {OTHER_LEVEL}; read it with a release that has the level"
+    else:
+        return ""
+    return advice + (f". --at-offset {read_to - 1} shows the state before it" if read_to else "")

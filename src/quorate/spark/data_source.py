@@ -30,7 +30,7 @@ from quorate.spark.source.filters import in_microseconds
 from quorate.spark.source.options import SourceOptions, column_names, parse_options
 from quorate.spark.source.plan import ReadPartition, partitions
 from quorate.spark.source.read import read_partition
-from quorate.spark.source.zones import zone_named
+from quorate.spark.source.zones import session_zone_named
 from quorate.spark.stream.options import is_stream_option, parse_stream_options
 from quorate.spark.stream.reader import MetadataStreamReader
 
@@ -106,7 +106,7 @@ def session_zone() -> tzinfo | None:
     """
     context = TaskContext.get()
     name = None if context is None else context.getLocalProperty("spark.sql.session.timeZone")
-    return None if name is None else zone_named(name)
+    return None if name is None else session_zone_named(name)
 
 
 def row_type(options: SourceOptions) -> StructType:

@@ -44,12 +44,13 @@ def audit(paths: tuple[str, ...], **words: Any) -> int:
     clusters = named_clusters(words)
     if not (paths or clusters):
         raise click.UsageError("Missing argument 'PATHS...'.")
+    every = every_path(paths, clusters)
     with job_on_spark("audit", words) as (spark, notify):
         from quorate.spark.audit.job import audit as job
 
         report = job(
             spark,
-            every_path(paths, clusters),
+            every,
             cluster_id=words["cluster_id"],
             clusters=tuple((name, tuple(some)) for name, some in clusters.items()),
             fail_fast=words["fail_fast"],

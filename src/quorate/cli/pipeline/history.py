@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from quorate.base.times import parse_time
 from quorate.cli.columns import fold, table_lines
 from quorate.cli.options import ToolCommand
 from quorate.cli.pipeline.job import absolute, job_on_spark, job_options, print_result
@@ -25,10 +25,11 @@ def _then(text: str) -> dict[str, Any]:
     if text.isascii() and text.isdigit() and len(text) <= _LONGEST_OFFSET:
         return {"offset": int(text)}
     try:
-        instant = datetime.fromisoformat(text)
+        instant = parse_time(text)
     except ValueError:
         raise click.UsageError(
-            f"--at {text}: it must be an offset or a time like 2026-11-17T09:00:00Z"
+            f"--at {text}: it must be an offset or a time like 2026-11-17T09:00:00Z or "
+            "'2026-11-17 09:00:00 Europe/Berlin'"
         ) from None
     if instant.tzinfo is None:
         example = f"{instant.isoformat()}Z"  # isoformat adds a time to a date, which a zone needs

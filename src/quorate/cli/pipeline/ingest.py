@@ -56,6 +56,7 @@ def ingest(paths: tuple[str, ...], **words: Any) -> int:
         options["clusters"] = json.dumps(clusters)
     elif not paths:
         raise click.UsageError("Missing argument 'PATHS...'.")
+    every = every_path(paths, clusters)
     with job_on_spark("ingest", words) as (spark, notify):
         from quorate.spark.tables.ingest import ingest as job
         from quorate.spark.tables.summary import InvalidInputError
@@ -63,7 +64,7 @@ def ingest(paths: tuple[str, ...], **words: Any) -> int:
         try:
             summary = job(
                 spark,
-                every_path(paths, clusters),
+                every,
                 absolute(words["warehouse"]),
                 table_format=words["table_format"],
                 fail_fast=words["fail_fast"],

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 BAD_INPUT: Final = 1
 WRONG: Final = 2
+_READERS: Final = frozenset({"history", "who", "compact", "repair", "report"})
+"""Jobs that need a warehouse, and do not make one."""
 _KILLED: Final = 128
 """A process that a signal ends has this plus its number as exit code."""
 
@@ -106,9 +108,29 @@ def named_clusters(words: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def every_path(paths: Sequence[str], clusters: Mapping[str, Sequence[str]]) -> list[str]:
-    """The paths of a job, and those of its named clusters."""
+    """The paths of a job, and those of its named clusters.
+
+    Raises SourceError where none of them exists: called before Spark starts, it saves seconds.
+    """
+    from quorate.spark.files.paths import SourceError, is_uri
+
     named = [path for some in clusters.values() for path in some]
-    return list(dict.fromkeys([*input_paths(paths), *named]))
+    every = list(dict.fromkeys([*input_paths(paths), *named]))
+    # Only its file system knows a URI, and only a listing what a pattern matches.
+    unknown = (path for path in every if is_uri(path) or set("*?[") & set(path))
+    if every and not any((*unknown, *filter(os.path.lexists, every))):
+        raise SourceError(f"{every[0]}: there is no such file or directory")
+    return every
+
+
+def _check_warehouse(path: str) -> None:
+    """Raise NoWarehouseError where there is no such folder; what a URI names, the job finds out."""
+    from quorate.spark.files.paths import is_uri
+
+    if not is_uri(path) and not os.path.lexists(path):
+        from quorate.spark.tables.store import NoWarehouseError
+
+        raise NoWarehouseError(path)
 
 
 @contextmanager
@@ -123,6 +145,8 @@ def job_on_spark(name: str, words: Mapping[str, Any]) -> Iterator[tuple[SparkSes
 
     conf = dict(_setting("--conf", text) for text in words["conf"])
     storage = dict(_setting("--storage-option", text) for text in words["storage_option"])
+    if name in _READERS:
+        _check_warehouse(absolute(words["warehouse"]))
     conf.setdefault("spark.ui.showConsoleProgress", "false")
     if "spark.log.level" not in conf:
         log4j = Path(__file__).parents[2].joinpath("spark", "log4j2.properties").as_uri()

@@ -89,7 +89,11 @@ def cluster_id(**options: Any) -> None:
 @click.option("--id", "-i", "node_id", type=INT32, required=True, help="The broker's id.")
 @_connected
 def unregister(node_id: int, **options: Any) -> None:
-    """Remove the registration of a broker that is gone for good."""
+    """Remove the registration of a broker that is gone for good.
+
+    As in Kafka, the exit code is 0 also where the cluster does not support the request: the text says
+    so, and --json has "unregistered": false.
+    """
     with _open(options) as admin:
         _remove(lambda: admin.unregister_broker(node_id), "broker", node_id, options)
 
@@ -98,7 +102,11 @@ def unregister(node_id: int, **options: Any) -> None:
 @click.option("--id", "-i", "node_id", type=INT32, required=True, help="The controller's id.")
 @_connected
 def unregister_controller(node_id: int, **options: Any) -> None:
-    """Remove the registration of a controller that is gone for good."""
+    """Remove the registration of a controller that is gone for good.
+
+    It needs metadata.version 4.4-IV2. As in Kafka, the exit code is 0 also where the cluster does not
+    support the request: the text says so, and --json has "unregistered": false.
+    """
     with _open(options) as admin:
         _remove(lambda: admin.unregister_controller(node_id), "controller", node_id, options)
 
@@ -259,6 +267,16 @@ def list_problems(silent_after: float, **options: Any) -> int:
     return 1 if found else 0
 
 
+def _refuse_bootstrap(_: click.Context, __: click.Parameter, value: str | None) -> None:
+    """Say what to give instead of a bootstrap list, which other commands of this tool take."""
+    if value is not None:
+        raise click.UsageError(
+            "No Kafka listener serves audit trails: instead of --bootstrap-controller or "
+            "--bootstrap-server give as SOURCE the HOST:PORT of each controller's "
+            "quorate.metrics.listener, or its quorate.audit.dir"
+        )
+
+
 @cluster.command("events", context_settings=CONTEXT)
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option(
@@ -274,13 +292,22 @@ def list_problems(silent_after: float, **options: Any) -> int:
 @click.option(
     "--command-config", "-c", metavar="FILE", help="Client properties, for pages with TLS or users."
 )
+@click.option(
+    *("--bootstrap-controller", "--bootstrap-controllers", "-C", "--bootstrap-server", "-b"),
+    metavar="HOST:PORT,...",
+    hidden=True,
+    is_eager=True,  # before the missing SOURCE
+    expose_value=False,
+    callback=_refuse_bootstrap,
+)
 @json_option
 def events(sources: tuple[str, ...], since: str | None, **options: Any) -> int:
     """Show the audit trails of controllers, merged in the order of time.
 
     A SOURCE is the directory quorate.audit.dir of a node, a file of it, or HOST:PORT of the node's
     quorate.metrics.listener: the newest entries in its memory. Give one source for each controller;
-    only the active one decides, and any was active once. --command-config has what the listeners ask
+    only the active one decides, and any was active once. There is no --bootstrap-controller: Kafka's
+    protocol has no request for an audit trail. --command-config has what the listeners ask
     for: security.protocol, ssl.*, quorate.metrics.user and quorate.metrics.password. Options that are
     repeated allow each value. The exit code is 1 when a source cannot be read; the others are shown.
     """

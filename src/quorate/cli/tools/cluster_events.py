@@ -19,6 +19,7 @@ import click
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
+from quorate.base.times import parse_time
 from quorate.cli.columns import cell, fold
 from quorate.cli.tools.page_access import PageAccess, PageAccessError
 from quorate.config.host_port import parse_host_port
@@ -233,7 +234,7 @@ def since_text(text: str) -> str:
         if ago is not None:
             time = datetime.now(UTC) - timedelta(**{units[ago[2]]: int(ago[1])})
         else:
-            time = datetime.fromisoformat(text)
+            time = parse_time(text)
         time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise EventsError(

@@ -28,6 +28,7 @@ from quorate.cli.tools.dump_index import (
     base_offset,
     dump_index,
     dump_time_index,
+    wrong_name,
 )
 from quorate.cli.tools.dump_producers import (
     CorruptSnapshotError,
@@ -43,7 +44,6 @@ from quorate.formats.files import (
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
 )
-from quorate.formats.loose_records import DumpError
 
 _SNAPSHOT_NAME: Final = re.compile(r"(\d{20}).(\d{10}).*\.checkpoint")
 
@@ -141,7 +141,7 @@ class Dump:
 
 
 def _title(path: str, name: str, suffix: str) -> tuple[str, dict[str, object]]:
-    """The second line of a file's dump, as text and as facts. Raises DumpError."""
+    """The second line of a file's dump, as text and as facts. Raises DumpError, OSError."""
     if suffix == LOG_SUFFIX:
         start = base_offset(path)
         return f"Log starting offset: {start}", {"kind": "log", "startOffset": start}
@@ -149,9 +149,7 @@ def _title(path: str, name: str, suffix: str) -> tuple[str, dict[str, object]]:
         return "KRaft bootstrap snapshot", {"kind": "bootstrap"}
     match = _SNAPSHOT_NAME.fullmatch(name)
     if match is None:
-        raise DumpError(
-            f"{path}: a snapshot's file name must have the form OFFSET-EPOCH.checkpoint"
-        )
+        raise wrong_name(path, "a snapshot's file name must have the form OFFSET-EPOCH.checkpoint")
     end, epoch = int(match[1]), int(match[2])
     facts: dict[str, object] = {"kind": "snapshot", "endOffset": end, "epoch": epoch}
     return f"Snapshot end offset: {end}, epoch: {epoch}", facts

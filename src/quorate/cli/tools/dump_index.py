@@ -6,6 +6,7 @@ and int32 relative offset (`OffsetIndex`, `TimeIndex`). A live node preallocates
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from collections.abc import Iterator
@@ -144,11 +145,18 @@ def dump_time_index(path: str, checks: IndexChecks, faults: IndexFaults) -> Iter
         before = time
 
 
+def wrong_name(path: str, why: str) -> Exception:
+    """The error about a file's name; where there is no such file, this is the error."""
+    if not os.path.lexists(path):
+        return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    return DumpError(f"{path}: {why}")
+
+
 def base_offset(path: str) -> int:
-    """The base offset in a segment's file name. Raises DumpError."""
+    """The base offset in a segment's file name. Raises DumpError, and OSError without the file."""
     stem = os.path.basename(path).partition(".")[0]
     if not (stem.isascii() and stem.isdigit()):
-        raise DumpError(f"{path}: the file name does not begin with the segment's base offset")
+        raise wrong_name(path, "the file name does not begin with the segment's base offset")
     return int(stem)
 
 

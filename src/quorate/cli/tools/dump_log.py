@@ -100,8 +100,9 @@ def dump_log(files: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     """Print the batches and records of log segments and snapshots (Kafka's kafka-dump-log).
 
     \b
-    It prints indexes, and a broker's .txnindex and .snapshot files too. Of decoders in Java, it has
-    those that come with Kafka.
+    It prints indexes, and a broker's .txnindex and .snapshot files too. A file of another kind is
+    ignored with a line on stderr, and is no failure, as in Kafka. Of decoders in Java, it has those
+    that come with Kafka.
     """
     if len(files) > 1:
         raise click.UsageError(

@@ -6,13 +6,14 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from quorate.base.errors import QuorateError
 from quorate.base.garbage import without_collections
+from quorate.base.times import parse_time
 from quorate.shell.commands import ShellState, complete, reads_tree, run
 from quorate.shell.globs import absolute, matches
 from quorate.shell.image_tree import MetadataView, root
@@ -103,10 +104,11 @@ def until_of(at_offset: int | None, at_time: str | None) -> Until:
 
 def _time_ms(text: str, name: str) -> int:
     try:
-        time = datetime.fromisoformat(text)
+        time = parse_time(text)
     except ValueError:
         raise click.UsageError(
-            f"{name}: '{text}' is not a time such as 2026-11-26T12:00:00Z"
+            f"{name}: '{text}' is not a time such as 2026-11-26T12:00:00Z or "
+            "'2026-11-26 12:00:00 Europe/Berlin'"
         ) from None
     return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
 

@@ -34,22 +34,25 @@ _ONLY_VISIBLE: Final = (
 def propose(admin: Admin, options: Mapping[str, Any]) -> tuple[Replicas, Replicas]:
     """The replicas of now and the proposed ones, of the topics or brokers that the options name.
 
-    Raises FlatToolError where the brokers are too few or unknown.
+    Raises FlatToolError where the brokers are too few or unknown, and JsonFileError before anything is
+    asked.
     """
+    listed, file = _listed(options), options["topics_to_move_json_file"]
+    named = None if file is None else read_topics(file)
     image: Image | ImageUnreadableError | None = None
     if admin.config.controllers:
         try:
             image = read_image(admin)
         except ImageUnreadableError as error:
             image = error
-    brokers = _usable(admin, _listed(options), options, image)
+    brokers = _usable(admin, listed, options, image)
     leaving = options["from_broker"]
     if leaving:
         every = _every_replica(admin, image)
         _check_known(admin, leaving, {broker for ids in every.values() for broker in ids}, image)
         proposed = empty_brokers(every, set(leaving), brokers)
         return {partition: every[partition] for partition in proposed}, proposed
-    replicas = topic_replicas(admin, _topics(admin, options))
+    replicas = topic_replicas(admin, _topics(admin, options["topic"]) if named is None else named)
     return replicas, place_topics(replicas, brokers)
 
 
@@ -90,12 +93,10 @@ def _listed(options: Mapping[str, Any]) -> list[int] | None:
     return None if options["broker_list"] is None else broker_ids(options["broker_list"])
 
 
-def _topics(admin: Admin, options: Mapping[str, Any]) -> list[str]:
-    if options["topics_to_move_json_file"] is not None:
-        return read_topics(options["topics_to_move_json_file"])
-    found = matching([topic.name for topic in admin.list_topics()], options["topic"])
+def _topics(admin: Admin, patterns: Sequence[str]) -> list[str]:
+    found = matching([topic.name for topic in admin.list_topics()], patterns)
     if not found:
-        raise FlatToolError(f"No topic matches {', '.join(options['topic'])}")
+        raise FlatToolError(f"No topic matches {', '.join(patterns)}")
     return found
 
 

@@ -21,6 +21,7 @@ from quorate.base.atomic_write import write_atomically
 from quorate.base.plural import pluralize
 from quorate.spark.audit.log_matching import BlockDigest, blocks_differ, first_of
 from quorate.spark.audit.model import (
+    DAMAGE,
     ClusterVerdict,
     FirstDamageError,
     Mismatch,
@@ -129,7 +130,7 @@ def _replicas(
 ) -> list[ReplicaFiles]:
     replicas = find_replicas(paths, cluster_id, clusters)
     for one in replicas:
-        if fail_fast and one.problem is not None:
+        if fail_fast and one.problem is not None and one.problem.severity == DAMAGE:
             raise FirstDamageError(one.problem.what)
     return replicas
 

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.errors import FormatError
+from quorate.formats.supported_levels import NEWER_RECORD
 from quorate.spark.files.naming import ClusterName
 from quorate.spark.files.paths import SourceFile
 
@@ -36,10 +37,10 @@ REPLACE_REPLICA: Final = (
 count towards a majority, and it might vote twice in an epoch (KIP-853)."""
 RESTORE: Final = "Restore the file as it was, or " + REPLACE_REPLICA
 """The advice for a damaged file."""
-NEWER_RECORD: Final = (
-    "The bytes are sound: a newer Kafka wrote a record that this release does not know. The state "
-    "from that record on was not checked; audit with a newer release"
+NEWER: Final = (
+    f"{NEWER_RECORD}. The state from that record on was not checked; audit with a newer release"
 )
+"""The advice about a record of a later release."""
 KEEP_EVERYTHING: Final = (
     "Copy everything away before anything is started, and do not start these nodes together: an "
     "acknowledged record may be lost"

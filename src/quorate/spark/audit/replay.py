@@ -13,6 +13,7 @@ from quorate.base.ids import OffsetAndEpoch, ReplicaKey
 from quorate.formats.batch import BatchView
 from quorate.formats.errors import BatchError, FormatError, NewerBatchError, NewerRecordError
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID, SnapshotReader
+from quorate.formats.supported_levels import OTHER_LEVEL
 from quorate.metadata.diff import KeyDiff, diff
 from quorate.metadata.errors import ReplayError, UnknownLevelError, UnwritableMetadataError
 from quorate.metadata.image import Image
@@ -21,7 +22,7 @@ from quorate.metadata.replay import record_values
 from quorate.metadata.resource_types import TOPIC_RESOURCE
 from quorate.spark.audit.model import (
     DAMAGE,
-    NEWER_RECORD,
+    NEWER,
     RESTORE,
     WARNING,
     Digest,
@@ -47,15 +48,15 @@ _BAD_SNAPSHOT = (
 )
 
 _OTHER_LEVEL: Final = (
-    "The bytes are sound: another release of Kafka wrote this metadata.version. "
-    "The state from that record on was not checked; audit with a release that has the level"
+    f"{OTHER_LEVEL}. The state from that record on was not checked; audit with a release that has "
+    "the level"
 )
 
 
 def _rated(error: Exception, advice: str) -> tuple[str, str]:
     """Severity and advice. What another release may have written is no damage."""
     if isinstance(error, NewerBatchError) or isinstance(error.__cause__, NewerRecordError):
-        return WARNING, NEWER_RECORD
+        return WARNING, NEWER
     if isinstance(error.__cause__, UnknownLevelError):
         return WARNING, _OTHER_LEVEL
     return DAMAGE, advice

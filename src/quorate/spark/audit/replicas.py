@@ -15,7 +15,7 @@ from quorate.formats.files import (
     QUORUM_STATE,
     parse_segment_name,
 )
-from quorate.spark.audit.model import DAMAGE, Finding, ReplicaFiles, Spot
+from quorate.spark.audit.model import DAMAGE, WARNING, Finding, ReplicaFiles, Spot
 from quorate.spark.files.archives import CorruptArchiveError, FileReaders, archive_members
 from quorate.spark.files.layout import (
     UNKNOWN_CLUSTER,
@@ -51,6 +51,11 @@ _NO_META: Final = (
 _META: Final = (
     "Copy the file again, or restore it: without it the node does not start, and the cluster of its "
     "log is unknown (for a log that is audited alone, --cluster-id names it)"
+)
+_NEWER: Final = (
+    "A newer Kafka may have written the file: audit with a newer release. Keep the file. The log was "
+    "compared with no other, as its cluster is unknown (for a log that is audited alone, --cluster-id "
+    "names it)"
 )
 _ARCHIVE: Final = (
     "What follows in the archive was not audited. Copy the archive again, or make a new one from the "
@@ -175,7 +180,9 @@ def _meta(path: str) -> dict[str, SourceFile]:
     return found
 
 
-def _of_meta(what: str) -> Finding:
+def _of_meta(what: str, *, newer: bool = False) -> Finding:
+    if newer:
+        return Finding("meta.properties", WARNING, what, _NEWER)
     return Finding("meta.properties", DAMAGE, what, _META)
 
 
@@ -206,7 +213,7 @@ def _replica(log: LogDirectory, folders: Folders) -> ReplicaFiles:
         beside.get(QUORUM_STATE),
         beside.get(LEADER_EPOCH_CHECKPOINT),
         tuple(sorted(base for base in indexes if base is not None)),
-        None if log.problem is None else _of_meta(log.problem),
+        None if log.problem is None else _of_meta(log.problem, newer=log.newer),
         beside.get(PARTITION_METADATA),
         folders.get(parent(log.path), {}).get(BOOTSTRAP_CHECKPOINT),
         log.complete,

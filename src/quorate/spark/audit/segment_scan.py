@@ -28,7 +28,7 @@ from quorate.spark.audit.log_matching import BLOCK, BlockDigest, fingerprints
 from quorate.spark.audit.model import (
     DAMAGE,
     MOST_FINDINGS,
-    NEWER_RECORD,
+    NEWER,
     RESTORE,
     WARNING,
     ControlRecord,
@@ -264,7 +264,7 @@ class SegmentScanner:
             return True
         for control in found:
             if control.newer:
-                finding = Finding("control-records", WARNING, control.newer, NEWER_RECORD, spot)
+                finding = Finding("control-records", WARNING, control.newer, NEWER, spot)
                 self._note(finding)
                 self._begins_with_leader |= control.offset == self._base
             if control.leader is None:

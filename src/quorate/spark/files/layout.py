@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from quorate.base.ids import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch, Uuid, uuid_to_text
-from quorate.formats.errors import FormatError
+from quorate.formats.errors import FormatError, NewerFileError
 from quorate.formats.files import (
     LEADER_EPOCH_CHECKPOINT,
     META_PROPERTIES,
@@ -62,6 +62,8 @@ class LogDirectory:
     directory_id: Uuid | None = None
     lost_end: str | None = None
     """What shows that an empty newest segment once had records."""
+    newer: bool = False
+    """The problem is that a later release wrote meta.properties."""
 
     @property
     def unknown_start(self) -> str | None:
@@ -143,12 +145,12 @@ def without_log(path: str, problem: str) -> LogDirectory:
 def _directory(
     path: str, names: Mapping[str, SourceFile], beside: SourceFile | None, read_small: ReadSmall
 ) -> LogDirectory:
-    meta, problem = MetaProperties(version=0), None
+    meta, problem, newer = MetaProperties(version=0), None, False
     if beside is not None:
         try:
             meta = decode_meta_properties(read_small(beside), beside.name)
         except FormatError as error:
-            problem = str(error)
+            problem, newer = str(error), isinstance(error, NewerFileError)
     segments, snapshots = [], []
     for name, file in names.items():
         if (base := parse_segment_name(name)) is not None:
@@ -164,6 +166,7 @@ def _directory(
         problem,
         directory_id=meta.directory_id,
         lost_end=_lost_end(segments, [found for found, _ in snapshots], names, read_small),
+        newer=newer,
     )
 
 

@@ -36,6 +36,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
+from quorate.base.times import parse_time
 from quorate.spark.decode.columns import in_any_case
 from quorate.spark.files.paths import SourceError
 
@@ -68,6 +69,12 @@ _EXPRESSIONS: Final[dict[type[Filter], Callable[[Any, Any], Any]]] = {
 
 _CHOOSING: Final = ("in", "like")
 _KNOWN: Final = "=, <>, !=, <, <=, >, >=, BETWEEN, [NOT] IN, [NOT] LIKE, IS [NOT] NULL"
+_TIME_FORMS: Final = (
+    "write '2026-11-21 06:14:00' or a part of it; a zone may follow the seconds: Z, +01:00, "
+    "Europe/Berlin"
+)
+_NOW: Final = re.compile(r"\s*(epoch|now|today|tomorrow|yesterday)\b.*", re.IGNORECASE)
+"""What Spark replaces by a time anew for each query, while this condition is of the data frame."""
 _PLAIN: Final = (
     pa.types.is_integer,
     pa.types.is_string,
@@ -79,7 +86,8 @@ _PLAIN: Final = (
 def parse_where(text: str, types: Mapping[str, pa.DataType]) -> tuple[Filter, ...]:
     """The conditions, which must all hold. Raises SourceError, which names the wrong character.
 
-    Times without a zone stay without one: `zones.in_zone` gives them that of the session.
+    Times are read as Spark casts texts (`base.times`). Those without a zone stay without one:
+    `zones.in_zone` gives them that of the session.
 
     types: of the columns; a condition may name columns of numbers, texts, times and booleans
     """
@@ -190,6 +198,8 @@ class _Parser:
     def _value(self, kind: pa.DataType) -> Any:
         start = self.at
         found = self._next("text number word", "a value")
+        if pa.types.is_timestamp(kind):
+            return self._time(start, found)
         try:
             if pa.types.is_integer(kind):
                 number = int(found)
@@ -200,12 +210,24 @@ class _Parser:
                 return {"true": True, "false": False}[found.lower()]
             if found[0] != "'":
                 raise ValueError(found)
-            text = found[1:-1].replace("''", "'")
-            if not pa.types.is_timestamp(kind):
-                return text
-            return datetime.fromisoformat(text)
+            return found[1:-1].replace("''", "'")
         except (KeyError, ValueError):
             self._refuse(start, f"{found} is no value of type {kind}")
+
+    def _time(self, start: int, found: str) -> datetime:
+        if found.lower() == "timestamp":
+            found = self._next("text", "a time in quotes")
+        if found[0] != "'":
+            self._refuse(start, f"{found} is no value of type timestamp: {_TIME_FORMS}")
+        if _NOW.fullmatch(found[1:-1]):
+            self._refuse(
+                start, f"{found} is another time for each query: use it in .where() instead"
+            )
+        try:
+            return parse_time(found[1:-1])
+        except ValueError as error:
+            zone = f" ({error})" if "zone" in str(error) else ""
+            self._refuse(start, f"{found} is no value of type timestamp{zone}: {_TIME_FORMS}")
 
     def _expect(self, word: str) -> None:
         start = self.at

@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from typing import Any, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import UTC, datetime, tzinfo
+from typing import Any
 
 from pyspark.sql.datasource import Filter, In, Not
 
+from quorate.base.times import zone_named
 from quorate.spark.files.paths import SourceError
 
-_OFFSET: Final = re.compile(
-    r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?(?::?(?P<seconds>\d{2}))?"
-)
 
-
-def zone_named(name: str) -> tzinfo:
-    """The zone by Spark's name of it: a region, `UTC`, `Z`, or an offset as `+05:30` or `GMT+8`.
-
-    Raises SourceError for a name that is none of these.
-    """
-    if name in ("Z", "UTC", "GMT", "UT"):
-        return UTC
-    offset = _OFFSET.fullmatch(name)
-    if offset is not None:
-        parts = (int(offset[part] or 0) for part in ("hours", "minutes", "seconds"))
-        hours, minutes, seconds = parts
-        span = timedelta(hours=hours, minutes=minutes, seconds=seconds)
-        return timezone(-span if offset["sign"] == "-" else span)
+def session_zone_named(name: str) -> tzinfo:
+    """The zone of a session by Spark's name of it. Raises SourceError."""
     try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        raise SourceError(f"the session's time zone {name} is not known to Python") from None
+        return zone_named(name)
+    except ValueError as error:
+        raise SourceError(f"of the session: {error}") from None
 
 
 def in_zone(filters: Sequence[Filter], zone: tzinfo | None) -> tuple[Filter, ...]:

@@ -141,8 +141,8 @@ def layout(pattern: str = KAFKA, zone: str = "UTC") -> Layout:
     try:
         regex = re.compile("".join(parts) + r"(?P<rest>(?:\n.*)?)\Z", re.DOTALL)
         begin = re.compile("".join(parts[:place]) or "(?!)")
-    except re.error as error:
-        raise LayoutError(f"--pattern {given}: {error}; each conversion may occur once") from None
+    except re.error:
+        raise LayoutError(f"--pattern {given}: each conversion may occur once") from None
     if not {"minute", "epoch"} & begin.groupindex.keys():
         raise LayoutError(f"--pattern {given}: the time must come before the message")
     local = time_zone(own_zone or zone)
