@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from differential.canonical import LONG_MAX
 from differential.channel import DIRECT, LOGINS, Asker
 from differential.draw import PRINCIPALS, USERS, Draft, Draw
 from differential.side import Side
@@ -96,19 +97,20 @@ def asker(draw: Draw, key: int, related: Sequence[str], *, may_forward: bool) ->
 
 
 def _token_number(draw: Draw) -> int | None:
-    """Mostly of a token that is in force, and of one that its owner did not ask for."""
-    tokens, known = draw.side.tokens.all, draw.image.delegation_tokens
-    in_force = {
-        number: known[token.token_id]
-        for number, token in enumerate(tokens)
-        if token.token_id in known and not is_expired(known[token.token_id])
-    }
-    of_others = [number for number, token in in_force.items() if token.owner != token.requester]
+    """Mostly of a token that is in force, and of one that its owner did not ask for.
+
+    None that never ends: Java closes the connection (decision 7).
+    """
+    known = draw.image.delegation_tokens
+    found = {n: known.get(token.token_id) for n, token in enumerate(draw.side.tokens.all)}
+    usable = [n for n, one in found.items() if one is None or one.expiration_timestamp < LONG_MAX]
+    in_force = {n: one for n in usable if (one := found[n]) is not None and not is_expired(one)}
+    of_others = [n for n, one in in_force.items() if one.owner != one.requester]
     if of_others and draw.chance(0.5):
         return draw.one(of_others[-_NEWEST:])
     if in_force and draw.chance(0.9):
         return draw.one(list(in_force)[-_NEWEST:])
-    return draw.rng.randrange(len(tokens)) if tokens else None
+    return draw.one(usable) if usable else None
 
 
 def _secret(side: Side, number: int) -> bytes:
