@@ -21,6 +21,7 @@ from quorate.wire.messages import (
     AlterUserScramCredentialsRequest,
     CreateAclsRequest,
     CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
     DescribeClientQuotasRequest,
     DescribeDelegationTokenRequest,
     DescribeUserScramCredentialsRequest,
@@ -202,7 +203,9 @@ def described(cluster):
             renewers=[create.CreatableRenewers(principal_type="User", principal_name="admin")],
             max_lifetime_ms=-1,
         )
-        made.append(connection.ask(request, 3))
+        token = connection.ask(request, 3)
+        assert isinstance(token, CreateDelegationTokenResponse)
+        made.append(token)
         connection.close()
     alter, quotas, configs = (
         AlterUserScramCredentialsRequest,
@@ -261,9 +264,9 @@ def described(cluster):
         ),
     ]
     controller = Channel(quorum.nodes[1].port)
-    for request in requests:
-        version = type(request).schema.versions[1]
-        answer = repr(plain(controller.ask(request, version)))
+    for setup in requests:
+        version = type(setup).schema.versions[1]
+        answer = repr(plain(controller.ask(setup, version)))
         assert not re.search(r"error_code': [^0]", answer), answer
     controller.close()
     everything = ListConfigResourcesRequest(resource_types=[16, 32])
