@@ -21,6 +21,7 @@ from quorate.wire.messages import (
     AlterUserScramCredentialsRequest,
     CreateAclsRequest,
     CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
     DescribeClientQuotasRequest,
     DescribeDelegationTokenRequest,
     DescribeUserScramCredentialsRequest,
@@ -202,7 +203,9 @@ def described(cluster):
             renewers=[create.CreatableRenewers(principal_type="User", principal_name="admin")],
             max_lifetime_ms=-1,
         )
-        made.append(connection.ask(request, 3))
+        answer = connection.ask(request, 3)
+        assert isinstance(answer, CreateDelegationTokenResponse)
+        made.append(answer)
         connection.close()
     alter, quotas, configs = (
         AlterUserScramCredentialsRequest,
@@ -261,10 +264,10 @@ def described(cluster):
         ),
     ]
     controller = Channel(quorum.nodes[1].port)
-    for request in requests:
-        version = type(request).schema.versions[1]
-        answer = repr(plain(controller.ask(request, version)))
-        assert not re.search(r"error_code': [^0]", answer), answer
+    for change in requests:
+        version = type(change).schema.versions[1]
+        text = repr(plain(controller.ask(change, version)))
+        assert not re.search(r"error_code': [^0]", text), text
     controller.close()
     everything = ListConfigResourcesRequest(resource_types=[16, 32])
     wait_for(lambda: equal(answers(cluster, None, everything, 1)), "the broker to know it", 30)

@@ -110,7 +110,7 @@ def test_an_old_metadata_version_is_named_before_a_permission_is_asked_for():
     )
     world.run_until(lambda: world.active and world.active.image.features.metadata_version)
     answer = world.ask(
-        world.active.node_id, DescribeClusterRequest(endpoint_type=2), principal=ALICE
+        world.leader.node_id, DescribeClusterRequest(endpoint_type=2), principal=ALICE
     )
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert "current MetadataVersion" in answer.error_message
