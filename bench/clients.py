@@ -83,10 +83,14 @@ class KafkaClient:
     async def put(self, key: bytes, value: bytes) -> None:
         await self._ask(self.body(key, value))
 
+    @classmethod
+    def frame(cls, body: bytes) -> bytes:
+        """The whole request."""
+        header = struct.pack(">hhih5sB", cls.api_key, cls.version, 1, 5, b"bench", 0)
+        return struct.pack(">i", len(header) + len(body)) + header + body
+
     async def _ask(self, body: bytes) -> None:
-        header = struct.pack(">hhih5sB", self.api_key, self.version, 1, 5, b"bench", 0)
-        frame = struct.pack(">i", len(header) + len(body)) + header + body
-        answer = await self._protocol.ask(frame)
+        answer = await self._protocol.ask(self.frame(body))
         (error,) = struct.unpack_from(">h", answer, self.error_at)
         if error:
             raise RefusedError(f"error code {error}")
@@ -104,13 +108,15 @@ class QuotaClient(KafkaClient):
     """Quotas of one request whose answer has its first error there."""
 
     def body(self, key: bytes, value: bytes) -> bytes:
-        return self._bodies([key + value[:120]])
+        return self.of_users([key + value[:120]])
 
     async def put_many(self, users: Sequence[bytes]) -> None:
         """One request with a quota for each of MOST; the first one's error counts for all."""
-        await self._ask(self._bodies(users))
+        await self._ask(self.of_users(users))
 
-    def _bodies(self, users: Sequence[bytes]) -> bytes:
+    @staticmethod
+    def of_users(users: Sequence[bytes]) -> bytes:
+        """The body of a request with a quota for each of these users."""
         entries = []
         for user in users:
             entity = _uvarint(2) + _text(b"user") + _text(user) + b"\0"
@@ -146,10 +152,17 @@ class RespClient(asyncio.Protocol):
             raise ConnectionError("the connection was closed")
         done = asyncio.get_running_loop().create_future()
         self._waiting.append(done)
-        self._transport.write(
-            b"*3\r\n$3\r\nSET\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(key), key, len(value), value)
-        )
+        self._transport.write(self.command(key, value))
         await done
+
+    def command(self, key: bytes, value: bytes) -> bytes:
+        """The request; its answer is a line."""
+        return b"*3\r\n$3\r\nSET\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (
+            len(key),
+            key,
+            len(value),
+            value,
+        )
 
     def data_received(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\r\n")
@@ -165,6 +178,13 @@ class RespClient(asyncio.Protocol):
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
+
+
+class QuotaHopsClient(RespClient):
+    """The bytes of QuotaClient's request to `bench.hops`, which answers any bytes with a line."""
+
+    def command(self, key: bytes, value: bytes) -> bytes:
+        return QuotaClient.frame(QuotaClient.of_users([key + value[:120]]))
 
 
 # etcd: gRPC is HTTP/2 with length-prefixed messages. The request's header block is the same for

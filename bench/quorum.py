@@ -9,7 +9,7 @@ import signal
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -86,10 +86,19 @@ def commits(quick: bool) -> Report:
 def hops(quick: bool) -> Report:
     """A lone put of Quorate, of etcd and of its bare hops, by turns: the median of the turns."""
     report = Report()
+    by_turns(report, "lone put p50, by turns", (Hops, Quorate, Etcd), quick)
+    return report
+
+
+def by_turns(
+    report: Report, text: str, makes: Sequence[Callable[[Path], System]], quick: bool
+) -> None:
+    """Add the p50 of a lone put of each system. All run, and are measured one after the other, again
+    and again: the value is the median of a system's turns."""
     turns: dict[str, list[float]] = {}
     with ExitStack() as stack:
         systems: list[System] = []
-        for make in (Hops, Quorate, Etcd):
+        for make in makes:
             try:
                 systems.append(stack.enter_context(started(make)))
             except AbsentError as error:
@@ -99,8 +108,7 @@ def hops(quick: bool) -> Report:
                 sample = run(measure(system.connect, 1, 1.0 if quick else 3.0))
                 turns.setdefault(system.name, []).append(sample.percentile_ms(0.5))
     for name, found in turns.items():
-        report.add("lone put p50, by turns", name, statistics.median(found), "ms")
-    return report
+        report.add(text, name, statistics.median(found), "ms")
 
 
 def sync_ms(folder: Path, added_ms: float) -> float:

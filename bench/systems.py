@@ -14,7 +14,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))  # the harness that the tests run their processes with
 
-from bench.clients import EtcdClient, KafkaClient, QuotaClient, RespClient  # noqa: E402
+from bench.clients import (  # noqa: E402
+    EtcdClient,
+    KafkaClient,
+    QuotaClient,
+    QuotaHopsClient,
+    RespClient,
+)
 from bench.load import Client  # noqa: E402
 
 from interop.java import java_command  # noqa: E402
@@ -32,6 +38,7 @@ __all__ = [
     "Kafka",
     "Node",
     "Quorate",
+    "QuotaHops",
     "System",
     "cpu_seconds",
     "describe_quorum",
@@ -254,6 +261,15 @@ class Hops(System):
 
     async def client(self, port: int) -> Client:
         return await RespClient.connect(port)
+
+
+class QuotaHops(Hops):
+    """The same; a put is the bytes of AlterClientQuotas."""
+
+    name = "hops of a quota"
+
+    async def client(self, port: int) -> Client:
+        return await QuotaHopsClient.connect(port)
 
 
 class Controllers(KRaft):
