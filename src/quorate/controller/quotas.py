@@ -68,7 +68,7 @@ def _decide(
     for begin in range(0, len(results), _RESULTS_IN_ONE_STEP):
         if begin:
             yield None
-        response.entries += _response(results[begin : begin + _RESULTS_IN_ONE_STEP]).entries
+        response.entries += map(_entry, results[begin : begin + _RESULTS_IN_ONE_STEP])
     return Result(() if request.validate_only else records, response)
 
 
@@ -101,20 +101,14 @@ def _alteration(entry: AlterClientQuotasRequest.EntryData) -> Alteration:
     )
 
 
-def _response(results: list[EntityResult]) -> AlterClientQuotasResponse:
+def _entry(result: EntityResult) -> AlterClientQuotasResponse.EntryData:
     data = AlterClientQuotasResponse.EntryData
-    return AlterClientQuotasResponse(
-        entries=[
-            data(
-                error_code=result.error,
-                error_message=result.message,
-                entity=[
-                    data.EntityData(entity_type=kind, entity_name=name)
-                    for kind, name in result.entity
-                ],
-            )
-            for result in results
-        ]
+    return data(
+        error_code=result.error,
+        error_message=result.message,
+        entity=[
+            data.EntityData(entity_type=kind, entity_name=name) for kind, name in result.entity
+        ],
     )
 
 

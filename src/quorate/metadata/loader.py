@@ -95,10 +95,13 @@ class Loader:
     """
 
     def __init__(self) -> None:
-        self._published = Published(Image(), Provenance())
-        self._transaction: Transaction | None = None
-        self._pending = self._published.image
-        self._next_offset = 0
+        self.published = Published(Image(), Provenance())
+        """The newest image for readers: without the records of an open transaction."""
+        self.transaction: Transaction | None = None
+        """The open transaction: a new active controller aborts it."""
+        self.next_offset = 0
+        """The offset that the next batch must begin at."""
+        self._pending = self.published.image
         self._interner = Interner()
         self._touched: Touched = {}
         self.elections = ElectionCounts()
@@ -115,21 +118,6 @@ class Loader:
         """What `take_touched` will give."""
         return self._touched
 
-    @property
-    def published(self) -> Published:
-        """The newest image for readers: without the records of an open transaction."""
-        return self._published
-
-    @property
-    def transaction(self) -> Transaction | None:
-        """The open transaction: a new active controller aborts it."""
-        return self._transaction
-
-    @property
-    def next_offset(self) -> int:
-        """The offset that the next batch must begin at."""
-        return self._next_offset
-
     def feed(self, batch: LogBatch) -> None:
         """Apply the next batch of the log.
 
@@ -141,10 +129,10 @@ class Loader:
         when a transaction begins inside another or ends without a begin.
         """
         check(
-            batch.base_offset == self._next_offset,
+            batch.base_offset == self.next_offset,
             "the loader is fed batch after batch",
             batch.base_offset,
-            self._next_offset,
+            self.next_offset,
         )
         step = _Step(self, batch)
         for index, record in enumerate(batch.records):
@@ -156,20 +144,20 @@ class Loader:
                     f"(epoch {batch.epoch}): {error}"
                 ) from error
         self._pending = step.delta.apply()
-        self._transaction = step.transaction
-        self._next_offset = batch.last_offset + 1
+        self.transaction = step.transaction
+        self.next_offset = batch.last_offset + 1
         if step.transaction is None:
             provenance = Provenance(batch.last_offset, batch.epoch, batch.timestamp_ms, True)
-            self._published = Published(self._pending, provenance)
+            self.published = Published(self._pending, provenance)
         else:
-            self._published = step.published
+            self.published = step.published
 
     def install(self, snapshot: Published) -> None:
         """Go on from a snapshot: its image replaces everything, an open transaction too."""
-        self._published = snapshot
+        self.published = snapshot
         self._pending = snapshot.image
-        self._transaction = None
-        self._next_offset = snapshot.provenance.offset + 1
+        self.transaction = None
+        self.next_offset = snapshot.provenance.offset + 1
 
     def delta(self) -> ImageDelta:
         """A delta on what was fed so far, open transaction included, that shares our tuples."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from quorate.base.ids import OffsetAndEpoch
@@ -26,16 +25,11 @@ FREEZE_EVERY: Final = 1_000
 """Records that are applied between two calls of `gc.freeze`."""
 
 
-@contextmanager
-def _advice_about_newer() -> Iterator[None]:
-    """Say what to do about a record that a later release wrote; raises ReplayError."""
-    try:
-        yield
-    except ReplayError as error:
-        if isinstance(error.__cause__, NewerRecordError):
-            text = f"{error}. A newer release of Kafka wrote it: {RUN_NEWER}"
-            raise ReplayError(text) from error.__cause__
-        raise
+def _with_advice(error: ReplayError) -> ReplayError:
+    """The error; it says what to do about a record that a later release wrote."""
+    if isinstance(error.__cause__, NewerRecordError):
+        return ReplayError(f"{error}. A newer release of Kafka wrote it: {RUN_NEWER}")
+    return error
 
 
 class MetadataMachine:
@@ -93,8 +87,10 @@ class MetadataMachine:
         assert self._builder is not None
         where = f"snapshot {snapshot_name(self._builder.snapshot_id)}"
         self._guard.check_values(values, where)
-        with _advice_about_newer():
+        try:
             self._builder.feed(values)
+        except ReplayError as error:
+            raise _with_advice(error) from error.__cause__
 
     def end_load(self) -> None:
         assert self._builder is not None
@@ -121,8 +117,10 @@ class MetadataMachine:
             fed = LogBatch(
                 batch.base_offset, batch.last_offset, batch.epoch, batch.timestamp_ms, values
             )
-            with _advice_about_newer():
+            try:
                 loader.feed(fed)
+            except ReplayError as error:
+                raise _with_advice(error) from error.__cause__
         self._follow(loader.take_touched())
         self.register_offsets.applied(batch.base_offset, values)
         self._unfrozen_records += len(values)

@@ -222,6 +222,11 @@ def _receiver(voter_id: int, directory_id: Any) -> ReplicaKey | None:
 
 
 # -- responses ----------------------------------------------------------------------------------
+_NOT_DIVERGING: Final = wire.FetchResponse.FetchableTopicResponse.PartitionData.EpochEndOffset()
+_NO_SNAPSHOT: Final = wire.FetchResponse.FetchableTopicResponse.PartitionData.SnapshotId()
+"""What most responses have, made once: nobody changes them."""
+
+
 def _fetch_answer(response: core.FetchResponse, data: bytes, asked: Asked) -> Message:
     if response.error and response.error in _TOP_LEVEL:
         return wire.FetchResponse(error_code=response.error)
@@ -231,9 +236,11 @@ def _fetch_answer(response: core.FetchResponse, data: bytes, asked: Asked) -> Me
         error_code=response.error,
         high_watermark=response.high_watermark,
         log_start_offset=response.log_start_offset,
+        diverging_epoch=_NOT_DIVERGING,
         current_leader=data_of.LeaderIdAndEpoch(
             leader_id=response.leader.leader_id, leader_epoch=response.leader.epoch
         ),
+        snapshot_id=_NO_SNAPSHOT,
         records=data,
     )
     if response.diverging is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from quorate.wire.schema import Message
 
@@ -135,6 +135,9 @@ class _Table(Mapping[int, V]):
                 raise KeyError(key)
             found = self._known[key] = self._value(api(key))
         return found
+
+    def get(self, key: int, default: Any = None) -> Any:  # that of Mapping raises and catches
+        return self[key] if key in self._known or key in self._keys else default
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._keys)
