@@ -48,7 +48,7 @@ def test_the_first_rule_that_matches_decides(rules, name):
         (r"RULE:^CN=(\p{IsLatin}+)$/$1/", r"the class .p.IsLatin. is not supported"),
         (r"RULE:^CN=(\X+)$/$1/", r"X is not supported"),
         (r"RULE:^CN=([\P{L}]+)$/$1/", r"inside of a class is not supported"),
-        (r"RULE:^CN=(?i)(a)$/$1/", r"flags not at the start"),
+        (r"RULE:^CN=(?i)(a)$/$1/", r"flags such as \(\?i\) are supported at its beginning only"),
         ("RULE:^CN=(.*?),OU=.*$/$1", "Invalid rule"),
         ("RULE:^CN=((/$1/", "the pattern"),
         ("RULE:^CN=(?<who>.*?),.*$/${whom}/", "has no group whom"),

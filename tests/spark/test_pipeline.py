@@ -119,9 +119,10 @@ def test_the_questions_are_listed_without_spark(monkeypatch, capsys):
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path):
+    words = ["pipeline", "ingest", str(tmp_path), "-w", "w"]
     program = (
         "import sys; sys.modules['pyspark'] = None; "
-        "from quorate.cli.main import run; sys.exit(run(['pipeline', 'compact', '-w', 'w']))"
+        f"from quorate.cli.main import run; sys.exit(run({words}))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode not in (0, 70) and "pip install 'quorate[spark]'" in done.stderr
