@@ -12,7 +12,14 @@ import pytest
 from embed.test_guarantees import Journal, Trio, free_address, run, until
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
-from quorate.embed import Member, MemberStoppedError, create, first_start
+from quorate.embed import (
+    InDoubtError,
+    Member,
+    MemberStoppedError,
+    NotLeaderError,
+    create,
+    first_start,
+)
 from quorate.embed.first_start import is_unconfirmed
 from quorate.raft.inputs import SendFailure
 from quorate.wire.messages import DescribeClusterResponse
@@ -123,8 +130,26 @@ async def grown(path, ids):
         members[i] = await Member.start(
             path / str(i), Journal(), places[i], contacts=(places[1],), settings=QUICK
         )
-        await members[1].add_member(members[i].key, places[i])
+        await add(members, i, places[i])
     return places, members
+
+
+async def add(members, added_id, place):
+    """Add a member to its cluster, by the next leader where a busy machine ends a leadership."""
+    key = members[added_id].key
+
+    def leaders():
+        return [member for member in members.values() if member.leads]
+
+    while True:
+        await until(leaders)
+        try:
+            await leaders()[0].add_member(key, place)
+        except (InDoubtError, NotLeaderError):
+            await until(leaders)
+            if key not in leaders()[0].members:
+                continue
+        return
 
 
 async def found_alone_anew(path, places, contacts):
