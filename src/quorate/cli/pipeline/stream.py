@@ -113,9 +113,9 @@ def stream(paths: tuple[str, ...], **words: Any) -> int:
 def _options(paths: tuple[str, ...], words: dict[str, Any]) -> dict[str, str]:
     """The options of the source."""
     clusters = named_clusters(words)
-    every = every_path(paths, clusters)
-    if bool(every) == bool(words["bootstrap"]):
+    if bool(paths or clusters) == bool(words["bootstrap"]):
         raise click.UsageError("give either --bootstrap-controllers or PATHS")
+    every = every_path(paths, clusters)
     found = {"timeoutMs": str(round(words["timeout"] * 1000))}
     if words["fail_fast"]:
         found["failFast"] = "true"
