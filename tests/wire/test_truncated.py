@@ -107,6 +107,23 @@ def test_the_only_topic_of_a_request_is_named_while_its_partitions_go_on() -> No
     assert len(topic.assignments) < 3
 
 
+@pytest.mark.parametrize("version", [0, 1])
+def test_no_prefix_has_an_item_with_a_part_of_what_names_it(version: int) -> None:
+    """The entity of a quota is a list itself."""
+    cls = m.AlterClientQuotasRequest.EntryData
+    entity = [
+        cls.EntityData(entity_type="user", entity_name="alice"),
+        cls.EntityData(entity_type="client-id", entity_name="tool"),
+    ]
+    entry = cls(entity=entity, ops=[cls.OpData(key="request_percentage", value=1.0)] * 2)
+    data, seen = encode(m.AlterClientQuotasRequest(entries=[entry] * 2), version), set()
+    for size in range(len(data)):
+        found = decode_beginning(m.AlterClientQuotasRequest, version, data[:size], 0).entries
+        assert all(each.entity == entity for each in found), size
+        seen.add((len(found), len(found[-1].ops) if found else 0))
+    assert seen == {(0, 0), (1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)}
+
+
 @pytest.mark.parametrize("key", sorted(api.key for api in APIS.values()))
 def test_a_whole_message_of_any_version_is_read_as_ever(key: int) -> None:
     api = APIS[key]

@@ -39,9 +39,10 @@ class TruncatedFrame(bytes):
 def decode_beginning(cls: type[M], version: int, data: bytes, pos: int) -> M:
     """What `data`, from `pos` on, has of a message whose end may be missing.
 
-    Where the bytes end inside a list, it has the structs before that. It also has the incomplete one, if the
-    bytes reach its own first list. All fields behind that have their defaults, and so have tagged
-    fields. Raises WireError where the bytes are not a `cls` of `version`.
+    Where the bytes end inside a list, it has the structs before that. It also has the incomplete one, if
+    what names it is complete: the fields before its own first list, or that list if it is the first field.
+    All fields behind that have their defaults, and so have tagged fields. Raises WireError where the bytes
+    are not a `cls` of `version`.
     """
     reader = _Reader(cls.schema, version, data, pos)
     message = cls()
@@ -79,17 +80,18 @@ class _Reader:
         self._has_ended = False
 
     def fill(self, struct: Struct) -> bool:
-        """Read a struct; returns False where the bytes end before its first list or, without one, its end."""
-        has_list = False
+        """Read a struct. Returns False where the bytes end inside what names it: all before its first list,
+        that list if there is nothing before it, or all of a struct without a list."""
+        is_named = False
         try:
-            for field in _fields(type(struct), self._version):
-                has_list = has_list or field.type_name == "array"
+            for index, field in enumerate(_fields(type(struct), self._version)):
+                is_named = is_named or (field.type_name == "array" and index > 0)
                 setattr(struct, field.name, self._field(field))
                 if self._has_ended:
-                    return True
+                    return is_named
         except _EndError:
             self._has_ended = True
-            return has_list
+            return is_named
         try:
             if self._schema.is_flexible(self._version):
                 self._skip_tags()
