@@ -43,7 +43,7 @@ class LargeServer(Server):
         super().on_frame(slot, frame)
         slot.connection.authentication.principal = self.principal
         if len(frame) > LARGE_BYTES:
-            self.large.add(slot, frame)
+            self.large.add(slot, frame, len(frame), is_too_long=False)
         else:
             self.order.append(len(frame))
 

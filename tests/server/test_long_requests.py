@@ -10,6 +10,8 @@ import pytest
 
 from quorate.base.errors import ErrorCode as E
 from quorate.base.ids import ReplicaKey, Uuid
+from quorate.node.apis import API_TABLE
+from quorate.node.long_requests import refusal
 from quorate.node.node_io import NodeEffects
 from quorate.node.request_limits import REFUSED_BYTES
 from quorate.node.requests import ENVELOPE, Call
@@ -23,13 +25,14 @@ from quorate.storage.memory import MemoryStorage
 from quorate.wire import messages as m
 from quorate.wire.header import decode_response, encode_request
 from quorate.wire.registry import APIS
+from quorate.wire.schema import Message
 
 MIB = 1024 * 1024
 HOST = "127.0.0.1"
 
 
 class Node:
-    """Notes the requests that reach it. Nothing wakes it but its inputs."""
+    """Notes the requests that reach it, and refuses the long ones. Nothing wakes it but its inputs."""
 
     node_id = 1
 
@@ -37,10 +40,21 @@ class Node:
         config = RaftConfig("cluster", 1, ReplicaKey(1, Uuid(bytes(16))).directory_id, True, ())
         self.replica = Replica(config, MemoryStorage().open(), KeyValueMachine(), lambda: 0.5)
         self.calls = []
+        self.most = 0
+        """Long requests in one step."""
 
     def step(self, happened, now):
-        self.calls += [item for item in happened if isinstance(item, Call)]
-        return NodeEffects()
+        calls = [item for item in happened if isinstance(item, Call)]
+        self.calls += calls
+        effects = NodeEffects()
+        refused = [call for call in calls if call.too_long is not None]
+        self.most = max(self.most, len(refused))
+        for call in refused:
+            answer = refusal(API_TABLE[call.request.api_key], call, is_denied=False)
+            assert isinstance(answer, Message)
+            effects.too_long.append((call, str(call.too_long)))
+            effects.answer(call, answer)
+        return effects
 
 
 class Served:
@@ -153,7 +167,7 @@ def test_long_requests_are_answered_and_the_connection_goes_on(caplog):
             sending = asyncio.get_running_loop().run_in_executor(None, sock.sendall, stream)
             watching = asyncio.ensure_future(watch())
             await sending
-            await served.called(1)
+            await served.called(len(LONG) + 1)
             watching.cancel()
             reader, writer = await asyncio.open_connection(sock=sock)
             async with asyncio.timeout(20):
@@ -161,13 +175,46 @@ def test_long_requests_are_answered_and_the_connection_goes_on(caplog):
                     found = set(codes(await answer(reader, message)))
                     assert found == {code}, message.schema.name
             writer.close()
-            assert [call.request.api_key for call in served.node.calls] == [18]
+            calls = served.node.calls
+            assert [(call.request.api_key, call.size) for call in calls] == [
+                *((message.schema.key, size) for message, size, _ in LONG),
+                (18, 10),
+            ]
+            assert all(call.work_ns > 0 for call in calls)
             assert most <= 4 * 65_536 + REFUSED_BYTES, "more is kept than one read brings"
             assert longest < 0.05
             assert acceptor.incoming == 0
 
     asyncio.run(scenario())
     assert "CreateAcls has 1048576 bytes at most here, not 10000000" in caplog.text
+    assert "(User:ANONYMOUS, client id 'test') on CONTROLLER" in caplog.text
+
+
+def test_requests_that_are_complete_together_are_refused_in_turns_of_the_loop():
+    """Their refusals take a millisecond each, and a leader has others to answer."""
+    count = 40
+
+    async def scenario():
+        async with serving() as served:
+            frame = padded(names(50), MIB + 1)
+            streams = [await served.connect() for _ in range(count)]
+            acceptor = served.driver.acceptor
+            for _, writer in streams:
+                writer.write(frame[:-1])
+            async with asyncio.timeout(20):
+                while acceptor.incoming < count * REFUSED_BYTES or any(
+                    writer.transport.get_write_buffer_size() for _, writer in streams
+                ):
+                    await asyncio.sleep(0)
+                for _, writer in streams:
+                    writer.write(frame[-1:])
+                for reader, _ in streams:
+                    assert set(codes(await answer(reader, names(0)))) == {E.POLICY_VIOLATION}
+            assert served.node.most == 1
+            for _, writer in streams:
+                writer.close()
+
+    asyncio.run(scenario())
 
 
 def test_a_broker_that_forwards_what_is_too_long_is_known_as_one():

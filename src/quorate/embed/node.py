@@ -14,6 +14,7 @@ from quorate.metadata.image import Image
 from quorate.node.api_row import Kind
 from quorate.node.apis import API_TABLE, ROWS, denied
 from quorate.node.loggers import Loggers, NoLoggers
+from quorate.node.long_requests import refusal
 from quorate.node.node_io import Closed, NodeEffects, NodeInput, Registered
 from quorate.node.raft_rpc_inbound import response_to_wire
 from quorate.node.request_context import ReplicaView
@@ -131,9 +132,18 @@ class EmbeddedNode(ReplicaView):
     def _call(self, call: Call, effects: NodeEffects) -> None:
         key = call.request.api_key
         row = API_TABLE.get(key)
-        if row is not None and row.acl is not None and not self._allows(call.principal):
-            refusal = denied(row, call)
-            effects.answer(call, refusal if isinstance(refusal, Message) else at_once(refusal))
+        is_denied = row is not None and row.acl is not None and not self._allows(call.principal)
+        if row is not None and call.too_long is not None:
+            effects.too_long.append((call, call.too_long))
+            found = refusal(row, call, is_denied=is_denied)
+            if isinstance(found, Message):
+                effects.answer(call, found)
+            else:
+                effects.closed.append(Closed(call.token, f"{call.too_long} {found}"))
+            return
+        if row is not None and is_denied:
+            refused = denied(row, call)
+            effects.answer(call, refused if isinstance(refused, Message) else at_once(refused))
             return
         if key in _SERVED:
             handler = API_TABLE[key].handler

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from quorate.base.errors import ErrorCode
 from quorate.controller.building import Building
-from quorate.node.api_row import ApiRow
+from quorate.node.api_row import ApiRow, Audit
 from quorate.node.audit import of_answer, of_request
 from quorate.node.client_quotas import ClientQuotas
 from quorate.node.envelope import envelope_error
 from quorate.node.long_answers import LongAnswers, dropped_in_steps, frame_in_steps, timed
+from quorate.node.long_requests import refusal
 from quorate.node.metadata_machine import MetadataMachine
 from quorate.node.node_io import Closed, NodeEffects
 from quorate.node.queued_write import WriteResponse
@@ -55,6 +56,26 @@ class Answers:
     def refuse_envelope(self, call: Call, response: EnvelopeResponse) -> None:
         """Answer an Envelope whose content is not served. Nobody is throttled for it."""
         self._effects.answer(call, response)
+
+    def refuse_long(self, row: ApiRow, call: Call, *, is_denied: bool) -> None:
+        """Answer a request that is too long. is_denied: the requester has no permission to ask.
+
+        Where there is no response, its connection is closed; that of a broker stays.
+        """
+        began_ns = self._quotas.work_ns()
+        answer = refusal(row, call, is_denied=is_denied)
+        if isinstance(answer, Message):
+            self._effects.too_long.append((call, str(call.too_long)))
+            if self._is_audited and (is_denied or row.audit is not Audit.NEVER):
+                self._effects.audit.append(of_request(row.name, call, answer))
+            self._send(call, answer, self._quotas.work_ns() - began_ns, denied=is_denied)
+            return
+        self._effects.too_long.append((call, f"{call.too_long} It is not answered: {answer}"))
+        if call.envelope is None:
+            self.close(call, f"{call.too_long} {answer}")
+        else:
+            invalid = EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+            self.refuse_envelope(call.envelope, invalid)
 
     def deny(self, row: ApiRow, call: Call, refusal: Message | Building[Message]) -> None:
         """Answer a requester without the permission that the API needs."""

@@ -20,6 +20,7 @@ from quorate.controller.building import Building
 from quorate.controller.configs import (
     ALTER_CONFIGS,
     INCREMENTAL_ALTER_CONFIGS,
+    IncrementalAlterConfigs,
 )
 from quorate.controller.context import ControllerConfig
 from quorate.controller.delegation_tokens import (
@@ -81,6 +82,7 @@ from quorate.security.acl import AclOperation, AclResource
 from quorate.wire.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
+    IncrementalAlterConfigsRequest,
     ListPartitionReassignmentsRequest,
     SaslAuthenticateResponse,
     SaslHandshakeResponse,
@@ -223,16 +225,19 @@ def denied(row: ApiRow, call: Call) -> Message | Building[Message]:
     """The response to a requester without the permission that the API needs on the cluster, or what builds
     it in steps."""
     error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    if row.operation is not None:
-        failed: Message | Building[Message] = row.operation.failed(call.message, error, None)
-        return failed
-    return refused(row, call.message, error, error.message)
+    return refused(row, call.message, error, None if row.operation is not None else error.message)
 
 
 def refused(
     row: ApiRow, message: Message, error: ErrorCode, text: str | None
 ) -> Message | Building[Message]:
-    """The response that refuses a whole request of an API that is no write, or what builds it in steps."""
+    """The response that refuses a whole request, or what builds it in steps."""
+    if row.operation is not None:
+        request: object = message
+        if isinstance(message, IncrementalAlterConfigsRequest):  # not prepared
+            request = IncrementalAlterConfigs(message)
+        failed: Message | Building[Message] = row.operation.failed(request, error, text)
+        return failed
     if isinstance(message, ListPartitionReassignmentsRequest):
         return reassignments.not_listed(message, error, text)
     response = APIS[row.key].response()

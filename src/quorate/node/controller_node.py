@@ -188,9 +188,10 @@ class ControllerNode(ReplicaView):
         would answer itself: a broker goes on to send here until it gets NOT_CONTROLLER."""
         opened = (yield from unwrap(call)) if self._leads else ErrorCode.NOT_CONTROLLER
         if isinstance(opened, ErrorCode):
-            opened = EnvelopeResponse(error_code=opened)
-        if isinstance(opened, EnvelopeResponse):
-            self._answers.refuse_envelope(call, opened)
+            self._answers.refuse_envelope(call, EnvelopeResponse(error_code=opened))
+        elif call.too_long is not None:  # nobody knows who asks
+            row = API_TABLE[opened.request.api_key]
+            self._answers.refuse_long(row, opened, is_denied=False)
         else:
             self._serve(opened)
 
@@ -201,6 +202,8 @@ class ControllerNode(ReplicaView):
             self._answers.close(call, reason)
         elif row.refused_by is not None and (refusal := row.refused_by(self)) is not None:
             self._answers.reply(call, refusal)
+        elif call.too_long is not None:
+            self._answers.refuse_long(row, call, is_denied=not self._may(row, call))
         elif not self._may(row, call):
             self._answers.deny(row, call, denied(row, call))
         elif row.operation is not None:

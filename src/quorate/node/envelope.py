@@ -9,8 +9,8 @@ from quorate.base.errors import ErrorCode
 from quorate.base.java_address import java_address
 from quorate.controller.building import Building
 from quorate.node.apis import API_TABLE
-from quorate.node.long_requests import envelope_of_long_request
-from quorate.node.request_limits import REFUSED_BYTES, size_refusal
+from quorate.node.long_requests import decode_long_request, known_api
+from quorate.node.request_limits import size_refusal
 from quorate.node.requests import Call
 from quorate.wire.codec import decode_prefix
 from quorate.wire.errors import WireError
@@ -21,36 +21,52 @@ _VERSION: Final = 2
 """Bytes of the version before a principal."""
 
 
-def unwrap(call: Call) -> Building[Call | ErrorCode | EnvelopeResponse]:
-    """The request inside an Envelope, or why it is refused (`EnvelopeUtils`). A long one takes steps."""
+def unwrap(call: Call) -> Building[Call | ErrorCode]:
+    """The request inside an Envelope, or why it is refused (`EnvelopeUtils`). A long one takes steps.
+
+    The principal is behind the request. An Envelope that is too long itself is cut before it, and the
+    call inside has that of the broker.
+    """
     message = call.message
     assert isinstance(message, EnvelopeRequest)
-    found = _principal(message.request_principal)
-    if found is None:
-        return ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
-    if len(message.client_host_address) not in (4, 16):
-        return ErrorCode.INVALID_REQUEST
-    data = message.request_data
-    try:
-        if size_refusal(data, len(data)) is not None:
-            return envelope_of_long_request(data[:REFUSED_BYTES], len(data))
-        request = yield from decode_request_in_steps(data)
-    except WireError:
+    data, size = message.request_data, len(message.request_data)
+    principal, host, by_token = call.principal, call.host, False
+    if call.too_long is None:
+        found = _principal(message.request_principal)
+        if found is None:
+            return ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
+        if len(message.client_host_address) not in (4, 16):
+            return ErrorCode.INVALID_REQUEST
+        principal, by_token = f"{found.type}:{found.name}", found.token_authenticated
+        host = java_address(str(ip_address(message.client_host_address)))
+    if known_api(data) is None:
         return ErrorCode.UNSUPPORTED_VERSION
+    too_long = call.too_long
+    if too_long is None and size_refusal(data, size) is None:
+        try:
+            request = yield from decode_request_in_steps(data)
+        except WireError:
+            return ErrorCode.UNSUPPORTED_VERSION
+    else:
+        try:
+            request, text = decode_long_request(data, size)
+        except WireError:
+            return ErrorCode.INVALID_REQUEST
+        too_long = too_long or text
     row = API_TABLE.get(request.api_key)
     if row is None or not row.forwardable:
         return ErrorCode.INVALID_REQUEST
-    host = java_address(str(ip_address(message.client_host_address)))
     return Call(
         call.token,
         request,
         call.listener,
         call,
-        f"{found.type}:{found.name}",
+        principal,
         host,
-        found.token_authenticated,
+        by_token,
         call.work_ns,
-        len(data),
+        size if call.too_long is None else call.size,
+        too_long,
     )
 
 

@@ -1,112 +1,121 @@
 """Requests that are longer than this node takes: each is answered with an error from its beginning.
 
 Kafka's controller reads a request up to `socket.request.max.bytes`, decides it, and refuses what is too
-much with POLICY_VIOLATION. Where a response has errors only beside what the request names, it names
-what the kept beginning of the request has.
+much with POLICY_VIOLATION. Here such a request becomes a Call like any other, with what its beginning
+says and with the reason in `Call.too_long`. Where a response has errors only beside what the request
+names, the refusal names what the beginning has.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
 
 from quorate.base.errors import ErrorCode
-from quorate.controller.building import at_once
-from quorate.controller.configs import IncrementalAlterConfigs
+from quorate.controller.building import Building, at_once
 from quorate.node.api_row import ApiRow
-from quorate.node.apis import API_TABLE, refused
+from quorate.node.apis import denied, refused
+from quorate.node.node_io import encoded
 from quorate.node.old_versions import in_version
-from quorate.node.request_limits import request_limit, size_refusal
-from quorate.node.requests import ENVELOPE
+from quorate.node.request_limits import REFUSED_BYTES, long_request_text
+from quorate.node.requests import ENVELOPE, Call
 from quorate.wire.codec import decode_prefix
 from quorate.wire.errors import WireError
-from quorate.wire.header import RequestStart, encode_response, peek_header
+from quorate.wire.header import WireRequest, peek_header
 from quorate.wire.long_messages import lists_of
 from quorate.wire.messages import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
-    EnvelopeResponse,
-    IncrementalAlterConfigsRequest,
+    EnvelopeRequest,
 )
 from quorate.wire.messages.headers import RequestHeader
-from quorate.wire.registry import APIS
+from quorate.wire.registry import APIS, Api
 from quorate.wire.schema import Message, Struct
 from quorate.wire.truncated import bytes_beginning, decode_beginning
 
-_LENGTH: Final = 4
-"""Bytes of a frame's length."""
+_MESSAGES: Final = 5
+"""Errors of a response that have the text. It has the code beside all of them."""
 _Config = DescribeConfigsResponse.DescribeConfigsResult
 _Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 
 
-def long_request_response(start: bytes, size: int) -> bytes:
-    """The frame that refuses a request of `size` bytes, which begins with `start`.
+def decode_long_request(frame: bytes, size: int) -> tuple[WireRequest, str]:
+    """The request of `size` bytes that begins with `frame`, and why it is too long.
 
-    Nobody's permission is asked for: the response says nothing but what the request says, and the limit.
-    Raises WireError where the request cannot be read so far, or names nothing that could have an error.
+    An Envelope has the beginning of what is in it; its reason is that of the request inside, where this
+    is too long by itself. Raises WireError where the request cannot be read so far, for whatever reason.
     """
-    text = _text_of(start, size)
-    begin = peek_header(start)
-    if begin.api_key != ENVELOPE:
-        return _refused(start, text)
-    _, pos = decode_prefix(RequestHeader, APIS[ENVELOPE].request_header_version(0), start, 0)
-    inner, inner_size = bytes_beginning(start, pos)
-    return _encoded(begin, envelope_of_long_request(inner, inner_size, text))
-
-
-def envelope_of_long_request(start: bytes, size: int, text: str = "") -> EnvelopeResponse:
-    """The response to an Envelope around a request that is too long. The broker passes on what is in it.
-
-    start: the beginning of the request inside, of `size` bytes. text: why the Envelope is refused, where the
-    request inside is not too long by itself.
-    """
-    invalid = EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+    start = frame[:REFUSED_BYTES]
     try:
-        if size_refusal(start, size) is not None:
-            text = _text_of(start, size)
-        row = API_TABLE.get(peek_header(start).api_key)
-        if row is None or not row.forwardable:
-            return invalid
-        return EnvelopeResponse(response_data=_refused(start, text)[_LENGTH:])
+        return _decoded(start, size)
     except WireError:
-        return invalid  # UNSUPPORTED_VERSION would close the client's connection
+        raise
+    except Exception as error:  # bytes of a client must not end a node
+        why = f"{long_request_text(start, size)} Its beginning cannot be read: {error!r:.200}"
+        raise WireError(why) from error
 
 
-def _text_of(start: bytes, size: int) -> str:
-    most, name = request_limit(start)
-    return f"A request of {name} has {most} bytes at most here, not {size}."
-
-
-def _refused(start: bytes, text: str) -> bytes:
+def _decoded(start: bytes, size: int) -> tuple[WireRequest, str]:
     begin = peek_header(start)
-    api = APIS[begin.api_key]
-    _, pos = decode_prefix(RequestHeader, api.request_header_version(begin.version), start, 0)
-    message = decode_beginning(api.request, begin.version, start, pos)
-    response = in_version(_refusal(API_TABLE[begin.api_key], message, text), begin.version)
-    if not _say(response, text):
-        raise WireError(text)  # a response without an error would say that the request is done
-    return _encoded(begin, response)
-
-
-def _encoded(begin: RequestStart, response: Message) -> bytes:
-    return encode_response(response, begin.api_key, begin.version, begin.correlation_id)
-
-
-def _refusal(row: ApiRow, message: Message, text: str) -> Message:
-    """The code is that of Kafka's controller for a write that is too large. It refuses nothing else so."""
-    if row.operation is None:
-        response = _refused_read(row, message, text)
+    api = known_api(start)
+    text = long_request_text(start, size)
+    if api is None:  # unreached from a connection: `kept_bytes` refuses it before
+        raise WireError(text)
+    header, pos = decode_prefix(RequestHeader, api.request_header_version(begin.version), start, 0)
+    if begin.api_key == ENVELOPE:
+        inner, inner_size = bytes_beginning(start, pos)
+        message: Message = EnvelopeRequest(request_data=inner)
+        if known_api(inner) is not None:
+            text = long_request_text(inner, inner_size) or text
     else:
-        request: object = message
-        if isinstance(message, IncrementalAlterConfigsRequest):
-            request = IncrementalAlterConfigs(message)
-        failed = row.operation.failed(request, ErrorCode.POLICY_VIOLATION, text)
-        response = failed if isinstance(failed, Message) else at_once(failed)
+        message = decode_beginning(api.request, begin.version, start, pos)
+    return WireRequest(
+        api.key, begin.version, begin.correlation_id, header.client_id, message
+    ), text
+
+
+def known_api(start: bytes) -> Api | None:
+    """The API of a request that begins so; None: this package does not know it in that version."""
+    if len(start) < 8:
+        return None
+    begin = peek_header(start)
+    api = APIS.get(begin.api_key)
+    return api if api is not None and api.min_version <= begin.version <= api.max_version else None
+
+
+def refusal(row: ApiRow, call: Call, *, is_denied: bool) -> Message | str:
+    """The response to a call that is too long, or why there is none. Raises nothing.
+
+    is_denied: the requester has no permission to ask. There is none where the response has no place for
+    an error: without one it would say that the request is done.
+    """
+    assert call.too_long is not None
+    try:
+        found = denied(row, call) if is_denied else _refusal(row, call.message, call.too_long)
+        version = call.request.response_version
+        response = in_version(found if isinstance(found, Message) else at_once(found), version)
+        if _has_code(response, version):
+            # Java's Admin waits for ever for the items that a response with such an error lacks.
+            for field, _ in lists_of(response):
+                setattr(response, field.name, [])
+        errors = list(_errors(response, version))
+        if not errors:
+            return "its response has no place for an error"
+        if not is_denied:
+            _say(errors, call.too_long)
+        encoded(call, response)
+    except Exception as error:  # bytes of a client must not end a node
+        return f"its response cannot be made: {error!r:.200}"
     return response
 
 
-def _refused_read(row: ApiRow, message: Message, text: str) -> Message:
+def _refusal(row: ApiRow, message: Message, text: str) -> Message | Building[Message]:
+    """The code is that of Kafka's controller for a write that is too large. It refuses nothing else so."""
+    if row.operation is not None:
+        return refused(row, message, ErrorCode.POLICY_VIOLATION, text)
     error = ErrorCode.INVALID_REQUEST
     if isinstance(message, DescribeConfigsRequest):
         return DescribeConfigsResponse(
@@ -123,16 +132,34 @@ def _refused_read(row: ApiRow, message: Message, text: str) -> Message:
         return DescribeTopicPartitionsResponse(
             topics=[_Topic(error_code=error, name=asked.name) for asked in message.topics]
         )
-    response = refused(row, message, error, text)
-    return response if isinstance(response, Message) else at_once(response)
+    return refused(row, message, error, text)
 
 
-def _say(struct: Struct, text: str) -> bool:
-    """Put the text beside each error, also where Kafka has the code alone. Returns whether there is one."""
-    has_error = getattr(struct, "error_code", ErrorCode.NONE) != ErrorCode.NONE
-    if has_error and hasattr(struct, "error_message"):
-        struct.error_message = text
+@cache
+def _has_place(cls: type[Struct], version: int) -> bool:
+    return any(field.name == "error_code" for field in cls.schema.untagged(version))
+
+
+def _has_code(struct: Struct, version: int) -> bool:
+    """It has an error that the version can say."""
+    has_place = _has_place(type(struct), version)
+    return has_place and getattr(struct, "error_code", ErrorCode.NONE) != ErrorCode.NONE
+
+
+def _errors(struct: Struct, version: int) -> Iterator[Any]:
+    """The structs with an error, from the top to the bottom."""
+    if _has_code(struct, version):
+        yield struct
     for _, rows in lists_of(struct):
         for row in rows:
-            has_error = _say(row, text) or has_error
-    return has_error
+            yield from _errors(row, version)
+
+
+def _say(errors: list[Any], text: str) -> None:
+    """Put the text beside the first errors, also where Kafka has the code alone.
+
+    Beside all of them it would take long.
+    """
+    for index, struct in enumerate(errors):
+        if hasattr(struct, "error_message"):
+            struct.error_message = text if index < _MESSAGES else None

@@ -45,6 +45,8 @@ class NodeEffects:
     """(token of the call, end offset) of each write among `answers` that succeeded: the end
     (exclusive) of the newest record that its response may depend on. -1: it depends on none."""
     closed: list[Closed] = field(default_factory=list)
+    too_long: list[tuple[Call, str]] = field(default_factory=list)
+    """Requests that are refused because they are too long, each with the words for the log."""
     sends: list[Send] = field(default_factory=list)
     registrations: list[RegistrationSend] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from quorate.node.api_row import KIB, SMALL_REQUEST_BYTES
+from quorate.node.api_row import SMALL_REQUEST_BYTES
 from quorate.node.apis import API_TABLE
 from quorate.wire.errors import WireError
 from quorate.wire.header import peek_header
 from quorate.wire.registry import APIS
 
-REFUSED_BYTES: Final = 4 * KIB
-"""What is kept of a request that is too long: its response names the items at its beginning. It may be
-thousands, and the response is built at once."""
+REFUSED_BYTES: Final = 512
+"""What is kept of a request that is too long: its response names the items at its beginning. They may have
+one byte each, and the response is built at once."""
 
 
 def request_limit(start: bytes) -> tuple[int, str]:
@@ -38,6 +38,12 @@ def size_refusal(start: bytes, size: int) -> str | None:
     return (
         None if size <= most else f"a request of {name} has {most} bytes at most here, not {size}"
     )
+
+
+def long_request_text(start: bytes, size: int) -> str:
+    """Why a request of `size` bytes is too long, for its client; empty: it is not. Raises WireError."""
+    why = size_refusal(start, size)
+    return "" if why is None else f"A{why[1:]}."
 
 
 def kept_bytes(start: bytes, size: int) -> int:

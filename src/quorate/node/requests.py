@@ -41,6 +41,8 @@ class Call:
     """How long it took to decode the request."""
     size: int = 0
     """Bytes of the request."""
+    too_long: str | None = None
+    """Why it is too long, for its client; then its message has what its beginning says. None: it is not."""
 
     @property
     def asked(self) -> Asked:

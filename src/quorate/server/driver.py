@@ -14,11 +14,10 @@ from typing import Final, Protocol
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
-from quorate.node.long_requests import long_request_response
 from quorate.node.node_io import NodeEffects, NodeInput, Registered
 from quorate.node.raft_rpc_outbound import api_key_of, request_to_wire, response_from_wire
 from quorate.node.registration import RegistrationSend
-from quorate.node.request_limits import REFUSED_BYTES, kept_bytes, size_refusal
+from quorate.node.request_limits import kept_bytes, size_refusal
 from quorate.node.requests import ENVELOPE, Call
 from quorate.raft import inputs
 from quorate.raft.inputs import SendFailure
@@ -41,7 +40,7 @@ from quorate.server.peer_connection import PeerRequest
 from quorate.server.peers import Peer
 from quorate.storage.api import Storage
 from quorate.verify.log_audit import LogAudit
-from quorate.wire.header import WireRequest, decode_request, peek_header
+from quorate.wire.header import WireRequest, decode_request
 from quorate.wire.messages import ControllerRegistrationResponse
 from quorate.wire.schema import Message
 from quorate.wire.truncated import TruncatedFrame
@@ -112,7 +111,9 @@ class Driver:
         self.acceptor.kept_bytes = kept_bytes
         self._large = LargeRequests(
             loop.call_soon,
-            lambda one, request: self._received(one.slot, request, one.size, one.work_ns),
+            lambda one, request: self._received(
+                one.slot, request, one.size, one.work_ns, one.too_long
+            ),
         )
         self._large_calls: set[int] = set()
         """Tokens of large requests that are not answered."""
@@ -262,6 +263,7 @@ class Driver:
             self._send_registration(ask)
         for token, throttle_ms in effects.throttled:
             self._slots[token].connection.mute(throttle_ms / 1000)
+        self._log_too_long(effects.too_long)
         touched: dict[InboundConnection, None] = {}
         for token, frame in effects.answers:
             slot = self._slots.pop(token)
@@ -297,37 +299,27 @@ class Driver:
 
     # -- inbound requests ------------------------------------------------------------------
     def _on_frame(self, slot: ResponseSlot, frame: bytes) -> None:
+        """Raises WireError where it is no request, or one that is too long and has no response."""
         size = frame.size if isinstance(frame, TruncatedFrame) else len(frame)
-        why = size_refusal(frame, size)
-        if why is not None:
-            self._refuse_long(slot, frame, size, why)
-            return
-        if len(frame) > LARGE_BYTES:
-            self._large.add(slot, frame)
+        is_too_long = size_refusal(frame, size) is not None
+        if is_too_long:
+            kept_bytes(frame, size)
+        if is_too_long or size > LARGE_BYTES:
+            self._large.add(slot, frame, size, is_too_long=is_too_long)
             return
         began_ns = time.perf_counter_ns()
         request = decode_request(frame)
-        self._received(slot, request, len(frame), time.perf_counter_ns() - began_ns)
+        self._received(slot, request, size, time.perf_counter_ns() - began_ns)
 
-    def _refuse_long(self, slot: ResponseSlot, frame: bytes, size: int, why: str) -> None:
-        """Answer a request that is too long.
-
-        The connection stays: a client sends again what it lost with one, a broker for a minute
-        (`NodeToControllerRequestThread`). Raises WireError where there is no response.
-        """
-        kept_bytes(frame, size)
-        slot.data = long_request_response(bytes(frame[:REFUSED_BYTES]), size)
-        connection = slot.connection
-        if peek_header(frame).api_key == ENVELOPE:
-            connection.forwards = True
-        kind = "Refused a request that is too long"
-        text = f"{kind} from {connection.peer} on {connection.listener}: {why}"
-        self.acceptor.log.log(logging.WARNING, kind, text, connection.host)
-        connection.flush()
-        self._schedule()  # a connection that is throttled meanwhile is resumed after a step
-
-    def _received(self, slot: ResponseSlot, request: WireRequest, size: int, work_ns: int) -> None:
-        """A request is decoded. work_ns: how long that took."""
+    def _received(
+        self,
+        slot: ResponseSlot,
+        request: WireRequest,
+        size: int,
+        work_ns: int,
+        too_long: str | None = None,
+    ) -> None:
+        """A request is decoded. work_ns: how long that took; too_long: as in Call."""
         connection = slot.connection
         self._next += 1
         self._slots[self._next] = slot
@@ -347,8 +339,17 @@ class Driver:
                 token_authenticated=connection.authentication.by_token,
                 work_ns=work_ns,
                 size=size,
+                too_long=too_long,
             )
         )
+
+    def _log_too_long(self, refused: list[tuple[Call, str]]) -> None:
+        kind = "Refused a request that is too long"
+        for call, why in refused:
+            connection = self._slots[call.token].connection
+            who = f"{call.principal}, client id {call.request.client_id!r:.100}"
+            text = f"{kind} from {connection.peer} ({who}) on {connection.listener}: {why}"
+            self.acceptor.log.log(logging.WARNING, kind, text, connection.host)
 
     def _has_room(self) -> bool:
         return len(self._inbox) < self._max_queued

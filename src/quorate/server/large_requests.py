@@ -11,6 +11,7 @@ from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.base.turns import Turns
+from quorate.node.long_requests import decode_long_request
 from quorate.server.connections import InboundConnection, ResponseSlot
 from quorate.wire.header import WireRequest, decode_request_in_steps
 
@@ -19,14 +20,23 @@ LARGE_BYTES: Final = 32_768
 
 
 class LargeRequest:
-    """A request that is decoded."""
+    """A request that is decoded, or the beginning of one that is too long."""
 
-    def __init__(self, slot: ResponseSlot, frame: bytes) -> None:
+    def __init__(self, slot: ResponseSlot, frame: bytes, size: int, *, is_too_long: bool) -> None:
         self.slot = slot
-        self.size = len(frame)
-        self.steps: Generator[None, None, WireRequest] = decode_request_in_steps(frame)
+        self.size = size
+        self.too_long: str | None = None
+        """Why it is too long, once it is decoded; None: it is not."""
+        self.steps: Generator[None, None, WireRequest] = (
+            self._beginning(frame) if is_too_long else decode_request_in_steps(frame)
+        )
         self.work_ns = 0
         """How long the steps have taken."""
+
+    def _beginning(self, frame: bytes) -> Generator[None, None, WireRequest]:
+        request, self.too_long = decode_long_request(frame, self.size)
+        return request
+        yield  # it is a generator
 
 
 class LargeRequests:
@@ -45,11 +55,14 @@ class LargeRequests:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, slot: ResponseSlot, frame: bytes) -> None:
-        """Decode the frame. Until that is done its connection hands over no other one."""
+    def add(self, slot: ResponseSlot, frame: bytes, size: int, *, is_too_long: bool) -> None:
+        """Decode the frame of `size` bytes. Until that is done its connection hands over no other one.
+
+        is_too_long: its beginning is enough. It has its turn too, since many may be complete at once.
+        """
         slot.connection.is_decoding = True
         principal = slot.connection.authentication.principal
-        self._waiting.add(principal, LargeRequest(slot, frame))
+        self._waiting.add(principal, LargeRequest(slot, frame, size, is_too_long=is_too_long))
         if len(self._waiting) == 1:
             self._call_soon(self._turn)
 
