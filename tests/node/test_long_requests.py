@@ -12,13 +12,19 @@ from quorate.base.errors import ErrorCode as E
 from quorate.node import long_requests
 from quorate.node.apis import API_TABLE, ROWS
 from quorate.node.long_requests import decode_long_request, refusal
+from quorate.node.node_io import NodeEffects
 from quorate.node.request_limits import REFUSED_BYTES, size_refusal
 from quorate.node.requests import ENVELOPE, Call
 from quorate.security.authorizer import AuthorizerConfig
 from quorate.wire import messages as m
 from quorate.wire.codec import encode
 from quorate.wire.errors import WireError
-from quorate.wire.header import decode_request, decode_response, encode_request
+from quorate.wire.header import (
+    WireRequest,
+    decode_request,
+    decode_response,
+    encode_request,
+)
 from quorate.wire.registry import APIS
 
 KIB, MIB = 1024, 1024 * 1024
@@ -146,8 +152,9 @@ def test_a_topic_of_a_million_partitions_is_named():
 
 def test_a_request_that_cannot_be_read_so_far_has_no_response():
     call = call_of(begun(some_items(m.CreateAclsRequest))[:16])
-    assert "no place" in refusal(API_TABLE[30], call, is_denied=False)
-    assert "no place" in refusal(API_TABLE[30], call, is_denied=True)
+    for is_denied in (False, True):
+        why = "its response has no place for an error"
+        assert refusal(API_TABLE[30], call, is_denied=is_denied) == why
     for data in (b"\xff" * 100, struct.pack(">h", 30_000), struct.pack(">h", 1) + b"a\xff"):
         with pytest.raises(WireError):
             decode_long_request(struct.pack(">hhi", 19, 7, 7) + data, TOO_LONG)
@@ -206,16 +213,14 @@ class Asked:
     def __init__(self, world):
         self.node = world.leader.running
         self.world = world
-        self.effects = None
+        self.effects = NodeEffects()
 
     def __call__(self, call):
         self.effects = self.node.step([call], self.world.now)
-        [(token, found)] = [
-            *self.effects.answers,
-            *((closed.token, closed.reason) for closed in self.effects.closed),
-        ]
-        assert token == call.token
-        return found
+        found: dict[int, bytes | str] = {**dict(self.effects.answers)}
+        found |= {closed.token: closed.reason for closed in self.effects.closed}
+        assert list(found) == [call.token]
+        return found[call.token]
 
 
 def test_no_bytes_of_a_client_can_end_a_node(world):
@@ -245,6 +250,18 @@ def test_no_bytes_in_an_envelope_can_end_a_node(world):
             calls.append(short_envelope(data))
         seen |= {answer_in(ask(call))[0] for call in calls}
     assert seen == {E.NONE, E.INVALID_REQUEST, E.UNSUPPORTED_VERSION}
+
+
+def test_no_request_without_permission_ends_an_embedded_member(world):
+    members = MemberWorld(1)
+    members.start(members.members[1])
+    member = not_none(members.members[1].node)
+    member.allowed = frozenset()
+    for row in ROWS:
+        api = APIS[row.key]
+        request = WireRequest(row.key, api.max_version, 7, "c", some_items(api.request))
+        effects = member.step([Call(1, request, "CONTROLLER")], world.now)
+        assert len(effects.answers) + len(effects.closed) == 1, row.name
 
 
 @pytest.mark.parametrize("is_enclosed", [False, True])

@@ -299,7 +299,7 @@ class Driver:
 
     # -- inbound requests ------------------------------------------------------------------
     def _on_frame(self, slot: ResponseSlot, frame: bytes) -> None:
-        """Raises WireError where it is no request, or one that is too long and has no response."""
+        """Take a frame. Raises WireError where it is no request, or too long and without a response."""
         size = frame.size if isinstance(frame, TruncatedFrame) else len(frame)
         is_too_long = size_refusal(frame, size) is not None
         if is_too_long:
