@@ -14,7 +14,7 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid
 from quorate.controller.assignments import new_uuid
 from quorate.controller.brokers import metadata_version
-from quorate.controller.building import ROWS, Building, each_group, in_order
+from quorate.controller.building import ROWS, Building, each_group, in_order, parts
 from quorate.controller.context import Context
 from quorate.controller.head_view import HeadView
 from quorate.controller.result import (
@@ -27,6 +27,7 @@ from quorate.controller.result import (
 )
 from quorate.formats.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from quorate.formats.versions import MetadataVersion
+from quorate.metadata.acl_index import CROWDED, entries_of
 from quorate.metadata.image import Acl, AclPattern, Image
 from quorate.security.acl import AclOperation, AclResource
 from quorate.security.authorizer import ALLOW, CLUSTER_NAME, DENY, LITERAL, PREFIXED, WILDCARD
@@ -51,6 +52,8 @@ _COMPARED: Final = 10 * PAUSE_EVERY
 """Comparisons of an entry with a filter in one step."""
 _NO_AUTHORIZER: Final = "No Authorizer is configured."
 
+_Holder = tuple[AclPattern, str]
+"""A resource pattern and a principal."""
 _Created = CreateAclsResponse.AclCreationResult
 _FilterResult = DeleteAclsResponse.DeleteAclsFilterResult
 _Matching = _FilterResult.DeleteAclsMatchingAcl
@@ -66,6 +69,7 @@ def _create(
     image = head.image
     records: list[Message] = []
     made: set[Acl] = set()
+    known: dict[_Holder, set[Acl]] = {}
     results = []
     for number, creation in enumerate(request.creations, 1):
         if number % PAUSE_EVERY == 0:
@@ -81,7 +85,9 @@ def _create(
         )
         refused = _problem(acl, metadata_version(image))
         results.append(_created(refused))
-        if refused is None and acl not in made and not _is_known(image, acl):
+        if refused is not None or acl in made:
+            continue
+        if not (yield from _is_known(image, acl, known)):
             made.add(acl)
             records.append(_record(image, acl, context))
     if len(records) > MAX_RECORDS:
@@ -144,9 +150,20 @@ def _any_or_unknown(code: int) -> str:
     return "ANY" if code == ANY else "UNKNOWN"
 
 
-def _is_known(image: Image, acl: Acl) -> bool:
-    entries = image.acls_by_pattern.get(acl.pattern)
-    return entries is not None and any(known == acl for known in entries.values())
+def _is_known(image: Image, acl: Acl, known: dict[_Holder, set[Acl]]) -> Building[bool]:
+    """Whether there is such an entry. known: the entries of crowded holders that were looked at, by value:
+    each creation that compares with all of them would take long."""
+    entries = entries_of(image, acl.pattern, acl.principal)
+    if len(entries) < CROWDED:
+        return acl in entries.values()
+    holder = (acl.pattern, acl.principal)
+    found = known.get(holder)
+    if found is None:
+        found = known[holder] = set()
+        for part in parts(entries.values(), _COMPARED):
+            found.update(part)
+            yield None
+    return acl in found
 
 
 def _record(image: Image, acl: Acl, context: Context) -> AccessControlEntryRecord:
