@@ -53,6 +53,7 @@ class Cluster:
         """`file`: the properties of the controller, node 3000."""
         self.head = Head()
         self.requester = None
+        self.verdicts = None
         self.may_use_tokens = True
         self.mutation_quota = None
         self.config = ControllerConfig(3000, "cluster", file=Map(file), **config)
@@ -98,6 +99,7 @@ class Cluster:
             mutation_quota=self.mutation_quota,
             requester=self.requester,
             committed=lambda: self.image,
+            verdicts=self.verdicts,
         )
 
     def decide(self, operation, request, version=99, *, forwarded=False):

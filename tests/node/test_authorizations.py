@@ -2,16 +2,25 @@
 
 import pytest
 
+from controller.cluster import Cluster
+from narrow import as_any
 from node.test_write_queue import Queue, writes
 from node.world import World
 from quorate.base.errors import ErrorCode
 from quorate.controller.activation import Bootstrap
+from quorate.controller.configs import IncrementalAlterConfigs
 from quorate.controller.result import PAUSE_EVERY, ApiError, Result
 from quorate.formats.records import FeatureLevelRecord, encode_record
 from quorate.node.apis import ROWS
 from quorate.node.queued_write import SHUTTING_DOWN, wrong_controller
 from quorate.security.acl import AclResource
-from quorate.security.authorizer import AuthorizerConfig
+from quorate.security.authorizer import (
+    COMPARED_IN_ONE_STEP,
+    WILDCARD,
+    AuthorizerConfig,
+    Requester,
+    Verdicts,
+)
 from quorate.wire.messages import (
     AlterClientQuotasRequest,
     AlterConfigsRequest,
@@ -20,6 +29,7 @@ from quorate.wire.messages import (
     DeleteTopicsRequest,
     IncrementalAlterConfigsRequest,
 )
+from security.test_authorizer import entry
 
 EVE, ADMIN, APP = "User:eve", "User:admin", "User:app"
 DENIED = "denied"
@@ -231,3 +241,33 @@ def test_commits_go_on_beside_requests_that_are_denied(world, key):
 
 def vars_of(message):
     return [getattr(message, field.name) for field in type(message).schema.fields]
+
+
+@pytest.mark.parametrize("key", DENIED_TO_EVE)
+def test_an_authorization_pauses_where_many_entries_are_compared(key):
+    """Before PAUSE_EVERY names, if each of them has many: a step took seconds."""
+    cluster = Cluster(authorizer=AuthorizerConfig())
+    cluster.write([entry(name=WILDCARD)])
+    cluster.requester = Requester(EVE, "h")
+    verdicts = cluster.verdicts = Verdicts()
+    request = DENIED_TO_EVE[key]
+    for field in type(request).schema.fields:
+        rows = getattr(request, field.name)
+        if isinstance(rows, list):
+            request = request.replace(**{field.name: rows[:3]})
+    asked = IncrementalAlterConfigs(as_any(request)) if key == 44 else request
+    [operation] = [as_any(row.operation) for row in ROWS if row.key == key]
+
+    def pauses(compared):
+        verdicts.compared = compared
+        steps = operation.authorize(asked, cluster.context())
+        found = 0
+        while True:
+            try:
+                next(steps)
+            except StopIteration:
+                return found
+            found += 1
+
+    assert pauses(0) == 0
+    assert pauses(COMPARED_IN_ONE_STEP - 1) == 1

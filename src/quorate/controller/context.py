@@ -23,6 +23,7 @@ from quorate.security.authorizer import (
     CLUSTER_NAME,
     AuthorizerConfig,
     Requester,
+    Verdicts,
     decide,
 )
 
@@ -135,6 +136,8 @@ class Context:
     committed: Callable[[], Image] = Image
     """The committed image of now: the authorizer knows no other. Not the image itself: a decision in
     turns would keep the one of its beginning, and drop all that has changed since in one long step."""
+    verdicts: Verdicts | None = None
+    """What decisions of the authorizer have found."""
 
     @property
     def configs(self) -> ConfigsInForce:
@@ -162,10 +165,14 @@ class Context:
         if config is None or self.requester is None:
             return True
         asked = self.requester, operation, resource, name
-        decision = decide(self.committed(), config, *asked)
+        decision = decide(self.committed(), config, *asked, verdicts=self.verdicts)
         if self.counts is None:
             return decision.is_allowed
         return self.counts.decided(*asked, decision, logs_denied=logs_denied)
+
+    def has_compared_many(self) -> bool:
+        """Whether the authorizer has compared so many entries that a pause is due."""
+        return self.verdicts is not None and self.verdicts.pause_is_due()
 
     def may_in_cluster(self, operation: AclOperation) -> bool:
         """Whether the requester may do it to every topic, by its permission on the cluster.

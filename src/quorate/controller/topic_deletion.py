@@ -68,12 +68,12 @@ def _authorize(
         return may_delete_all or context.may(operation, AclResource.TOPIC, name)
 
     for number, (topic_id, count) in enumerate(times_given.items(), 1):
-        if number % PAUSE_EVERY == 0:
+        if number % PAUSE_EVERY == 0 or context.has_compared_many():
             yield None
         if count == 1:
             _authorize_id(topic_id, permitted, may, context)
     for number, (name, count) in enumerate(times_named.items(), 1):
-        if number % PAUSE_EVERY == 0:
+        if number % PAUSE_EVERY == 0 or context.has_compared_many():
             yield None
         if count == 1:
             _authorize_name(name, permitted, may, context)

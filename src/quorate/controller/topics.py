@@ -95,7 +95,7 @@ def _authorize(
     left: list[tuple[int, _Wanted]] = []
     total = 0
     for number, (name, wanted) in enumerate(named.items(), 1):
-        if number % PAUSE_EVERY == 0:
+        if number % PAUSE_EVERY == 0 or context.has_compared_many():
             yield None
         refused: ApiError | None = None
         if wanted is None:

@@ -248,6 +248,10 @@ class Image:
     acls: Map[Uuid, Acl] = _NONE
     acls_by_pattern: Map[AclPattern, Map[Uuid, Acl]] = field(default=_NONE, compare=False)
     """The same entries, where an authorizer looks for them."""
+    acls_by_principal: Map[AclPattern, Map[str, Map[Uuid, Acl]]] = field(
+        default=_NONE, compare=False
+    )
+    """The entries of crowded patterns once more, see `acl_index`."""
     acl_prefix_lengths: Map[int, Map[int, int]] = field(default=_NONE, compare=False)
     """Resource type -> length of the prefixes that entries name -> how many such patterns there are.
 

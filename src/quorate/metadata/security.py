@@ -7,11 +7,10 @@ managers. A credential or token with a secret never appears in a message.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from immutables import Map
 
-from quorate.base.ids import Uuid, uuid_to_text
+from quorate.base.ids import uuid_to_text
 from quorate.formats.records import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
@@ -20,6 +19,7 @@ from quorate.formats.records import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
+from quorate.metadata.acl_index import with_entry, without_entry
 from quorate.metadata.errors import ReplayError
 from quorate.metadata.image import (
     Acl,
@@ -29,9 +29,6 @@ from quorate.metadata.image import (
     ScramKey,
 )
 
-PrefixLengths = Map[int, Map[int, int]]
-_PREFIXED: Final = 4
-"""The pattern type of prefixes."""
 Scram = Map[ScramKey, ScramCredential]
 Tokens = Map[str, DelegationToken]
 
@@ -54,15 +51,8 @@ def set_acl(image: Image, record: AccessControlEntryRecord) -> Image:
     acl = acl_of(record)
     before = image.acls.get(record.id)
     if before is not None:
-        image = _without(image, record.id, before)
-    known = image.acls_by_pattern.get(acl.pattern)
-    entries = Map({record.id: acl}) if known is None else known.set(record.id, acl)
-    return replace(
-        image,
-        acls=image.acls.set(record.id, acl),
-        acls_by_pattern=image.acls_by_pattern.set(acl.pattern, entries),
-        acl_prefix_lengths=_counted(image, acl, 1) if known is None else image.acl_prefix_lengths,
-    )
+        image = without_entry(image, record.id, before)
+    return replace(with_entry(image, record.id, acl), acls=image.acls.set(record.id, acl))
 
 
 def remove_acl(image: Image, record: RemoveAccessControlEntryRecord) -> Image:
@@ -72,31 +62,7 @@ def remove_acl(image: Image, record: RemoveAccessControlEntryRecord) -> Image:
         raise ReplayError(
             f"RemoveAccessControlEntryRecord: no ACL has the id {uuid_to_text(record.id)}"
         )
-    return replace(_without(image, record.id, acl), acls=image.acls.delete(record.id))
-
-
-def _without(image: Image, acl_id: Uuid, acl: Acl) -> Image:
-    """The image whose indexes lack the entry."""
-    patterns = image.acls_by_pattern
-    if entries := patterns[acl.pattern].delete(acl_id):
-        return replace(image, acls_by_pattern=patterns.set(acl.pattern, entries))
-    return replace(
-        image,
-        acls_by_pattern=patterns.delete(acl.pattern),
-        acl_prefix_lengths=_counted(image, acl, -1),
-    )
-
-
-def _counted(image: Image, acl: Acl, by: int) -> PrefixLengths:
-    """The lengths of prefixes after a pattern appeared (by = 1) or disappeared (by = -1)."""
-    lengths = image.acl_prefix_lengths
-    kind, pattern_type, name = acl.pattern
-    if pattern_type != _PREFIXED:
-        return lengths
-    of_kind: Map[int, int] = lengths.get(kind, Map())
-    count = of_kind.get(len(name), 0) + by
-    of_kind = of_kind.set(len(name), count) if count else of_kind.delete(len(name))
-    return lengths.set(kind, of_kind) if of_kind else lengths.delete(kind)
+    return replace(without_entry(image, record.id, acl), acls=image.acls.delete(record.id))
 
 
 def set_scram(scram: Scram, record: UserScramCredentialRecord) -> Scram:

@@ -46,7 +46,7 @@ from quorate.replica.proposals import Submit, batch_room
 from quorate.replica.replica import Answer, Input, Replica
 from quorate.replica.state_machine import Now
 from quorate.security.acl import AclOperation, AclResource
-from quorate.security.authorizer import CLUSTER_NAME, KnownEntries, decide_when_loaded
+from quorate.security.authorizer import CLUSTER_NAME, KnownEntries, Verdicts, decide_when_loaded
 from quorate.wire.messages import EnvelopeResponse
 
 
@@ -86,6 +86,7 @@ class ControllerNode(ReplicaView):
         self.counts = ControllerCounts(
             durations=EventDurations(self._config.performance_period_ms, self._config.slow_event_ms)
         )
+        self._verdicts = Verdicts()
         self._writes = WriteQueue(
             machine.head,
             self.liveness,
@@ -254,8 +255,9 @@ class ControllerNode(ReplicaView):
             return True
         requester = requester_of(call)
         known = KnownEntries(self.image, self._has_caught_up, self.local_acls)
-        decision = decide_when_loaded(known, config, requester, operation, resource, name)
-        return self.counts.decided(requester, operation, resource, name, decision)
+        asked = requester, operation, resource, name
+        decision = decide_when_loaded(known, config, *asked, verdicts=self._verdicts)
+        return self.counts.decided(*asked, decision)
 
     @property
     def _leads(self) -> bool:
@@ -324,6 +326,7 @@ class ControllerNode(ReplicaView):
             may_use_tokens=call is not None and self.may_use_tokens(call),
             counts=self.counts,
             committed=lambda: self.image,
+            verdicts=self._verdicts,
         )
 
     @property

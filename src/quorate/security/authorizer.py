@@ -6,7 +6,7 @@
 4. A resource that has entries, none of which matches, is denied. One without any follows
    `allow.everyone.if.no.acl.found`.
 
-The costs do not grow with the number of entries of other resources.
+The costs do not grow with the number of entries of other resources, nor with those of other principals.
 
 Source: `StandardAuthorizer`, `StandardAuthorizerData.findAclRule`.
 """
@@ -16,9 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
+from weakref import ref
 
 from quorate.base.frozen import frozen
 from quorate.base.java_address import is_same_address
+from quorate.metadata.acl_index import CROWDED, Entries, entries_of
 from quorate.metadata.image import Acl, AclPattern, Image
 from quorate.security.acl import AclOperation, AclResource
 from quorate.security.cidr import is_in_range
@@ -121,6 +123,70 @@ class DecisionLog:
         return taken
 
 
+class Verdict(NamedTuple):
+    """What the entries of one resource pattern say."""
+
+    denying: Acl | None
+    """One that denies."""
+    allowing: Acl | None
+    """One that allows; it counts where none denies."""
+
+
+class Verdicts:
+    """What the entries of a crowded pattern say, kept while they are the same. Counts the comparisons.
+
+    A request may name 1,000 topics, and each decision looks at the entries of `*`.
+    """
+
+    def __init__(self) -> None:
+        self.compared = 0
+        """Entries, resource patterns and lengths of prefixes that were looked at since the last pause."""
+        self._known: dict[tuple[str, int, AclPattern, str], tuple[ref[Entries], Verdict]] = {}
+        """By host, operation, pattern, and the principal whose entries these are."""
+
+    @property
+    def known(self) -> int:
+        """How many verdicts are kept."""
+        return len(self._known)
+
+    def pause_is_due(self) -> bool:
+        """Whether a step has compared enough. The next step then counts anew."""
+        if self.compared < COMPARED_IN_ONE_STEP:
+            return False
+        self.compared = 0
+        return True
+
+    def of(
+        self,
+        entries: Entries,
+        principal: str,
+        requester: Requester,
+        operation: AclOperation,
+        pattern: AclPattern,
+    ) -> Verdict:
+        """What entries of a pattern say. principal: whose entries these are, if they are many."""
+        self.compared += 1
+        if len(entries) < CROWDED:
+            self.compared += len(entries)
+            return _verdict(entries, requester, operation)
+        key = requester.host, int(operation), pattern, principal
+        known = self._known.get(key)
+        if known is not None and known[0]() is entries:
+            return known[1]
+        self.compared += len(entries)
+        verdict = _verdict(entries, requester, operation)
+        if len(self._known) >= MAX_VERDICTS:
+            self._known.clear()
+        self._known[key] = ref(entries), verdict
+        return verdict
+
+
+COMPARED_IN_ONE_STEP: Final = 10_000
+"""Some milliseconds of work."""
+MAX_VERDICTS: Final = 256
+"""Kept at most."""
+
+
 def decide(
     image: Image,
     config: AuthorizerConfig,
@@ -128,19 +194,26 @@ def decide(
     operation: AclOperation,
     resource: AclResource,
     name: str = CLUSTER_NAME,
+    verdicts: Verdicts | None = None,
 ) -> Decision:
-    """Whether the operation on the resource of this name is allowed, and by which rule."""
+    """Whether the operation on the resource of this name is allowed, and by which rule.
+
+    verdicts: what earlier decisions found
+    """
     if requester.principal in config.super_users:
         return _SUPER_USER
+    verdicts = Verdicts() if verdicts is None else verdicts
+    verdicts.compared += len(image.acl_prefix_lengths.get(int(resource), _NO_LENGTHS))
     has_entries = False
     allowing: Acl | None = None
-    for acl in _entries(image, resource, name):
+    for pattern in _patterns(image, resource, name):
         has_entries = True
-        if not _matches(acl, requester, operation):
-            continue
-        if acl.permission_type == DENY:
-            return Decision(False, _MATCHING, acl)
-        allowing = acl
+        for principal in _principals(image, pattern, requester):
+            entries = entries_of(image, pattern, principal)
+            found = verdicts.of(entries, principal, requester, operation, pattern)
+            if found.denying is not None:
+                return Decision(False, _MATCHING, found.denying)
+            allowing = found.allowing or allowing
     if allowing is not None:
         return Decision(True, _MATCHING, allowing)
     is_allowed = not has_entries and config.allow_without_acls
@@ -166,6 +239,7 @@ def decide_when_loaded(
     operation: AclOperation,
     resource: AclResource,
     name: str,
+    verdicts: Verdicts | None = None,
 ) -> Decision:
     """Decide as `decide`. But before the entries are known, only super users may ask.
 
@@ -178,30 +252,48 @@ def decide_when_loaded(
     image, local = known.image, known.local
     elects = operation is AclOperation.CLUSTER_ACTION
     if elects and local is not None:
-        return decide(local, config, requester, operation, resource, name)
+        return decide(local, config, requester, operation, resource, name, verdicts)
     if image.features.metadata_version is not None and (known.has_caught_up or elects):
-        return decide(image, config, requester, operation, resource, name)
+        return decide(image, config, requester, operation, resource, name, verdicts)
     return _SUPER_USER if requester.principal in config.super_users else _NOT_READY
 
 
-def _entries(image: Image, resource: AclResource, name: str) -> Iterator[Acl]:
-    """Every entry whose pattern fits the resource."""
+def _patterns(image: Image, resource: AclResource, name: str) -> Iterator[AclPattern]:
+    """Every pattern with entries that fits the resource."""
     patterns = image.acls_by_pattern
     if not patterns:
         return
     kind = int(resource)
     for pattern in (AclPattern(kind, LITERAL, name), AclPattern(kind, LITERAL, WILDCARD)):
-        yield from patterns.get(pattern, _NO_ENTRIES).values()
+        if pattern in patterns:
+            yield pattern
     # A name may have 32,767 characters, and each prefix that is tried is hashed whole.
     lengths = image.acl_prefix_lengths.get(kind, _NO_LENGTHS)
     for length in sorted(lengths, reverse=True):
         if length <= len(name):
             pattern = AclPattern(kind, PREFIXED, name[:length])
-            yield from patterns.get(pattern, _NO_ENTRIES).values()
+            if pattern in patterns:
+                yield pattern
 
 
-_NO_ENTRIES: Final[dict[bytes, Acl]] = {}
 _NO_LENGTHS: Final[dict[int, int]] = {}
+
+
+def _principals(image: Image, pattern: AclPattern, requester: Requester) -> tuple[str, ...]:
+    """The principals whose entries are looked up. A crowded pattern has its entries by principal."""
+    if pattern not in image.acls_by_principal or requester.principal == WILDCARD_PRINCIPAL:
+        return (requester.principal,)
+    return requester.principal, WILDCARD_PRINCIPAL
+
+
+def _verdict(entries: Entries, requester: Requester, operation: AclOperation) -> Verdict:
+    allowing: Acl | None = None
+    for acl in entries.values():
+        if _matches(acl, requester, operation):
+            if acl.permission_type == DENY:
+                return Verdict(acl, None)
+            allowing = acl
+    return Verdict(None, allowing)
 
 
 def _is_from(acl: Acl, host: str) -> bool:
