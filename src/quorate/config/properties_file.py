@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from quorate.base.file_errors import why
 from quorate.config.paths import check_paths
@@ -11,11 +12,16 @@ from quorate.config.providers import PROVIDERS, resolved
 from quorate.config.secret_files import open_secrets
 from quorate.config.settings import ConfigError, Settings, parse_properties
 
+_Kind = TypeVar("_Kind", bound=Settings)
 
-def read_settings(path: Path | str, overrides: Sequence[str] = ()) -> Settings:
+
+def read_settings(
+    path: Path | str, overrides: Sequence[str] = (), kind: type[_Kind] = Settings
+) -> _Kind:
     """Read a properties file; an override `key=value` takes precedence over the file.
 
-    Raises ConfigError when the file cannot be read or parsed, or an override has no `=`.
+    `kind`: what the settings become. Raises ConfigError when the file cannot be read or parsed, or an
+    override has no `=`.
     """
     source = str(path)
     try:
@@ -35,7 +41,7 @@ def read_settings(path: Path | str, overrides: Sequence[str] = ()) -> Settings:
         places[key] = f"--override {override}"
     if PROVIDERS in values:
         values = resolved(values, places)
-    settings = Settings(values, places, source)
+    settings = kind(values, places, source)
     check_paths(settings)
     settings.notes += open_secrets(in_file, values, source)
     return settings
