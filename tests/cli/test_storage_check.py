@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from quorate.config.collecting import CollectingSettings
-from quorate.config.properties_file import read_settings
+from quorate.config.properties_file import read_as
 from quorate.formats.batch import encode_batch, iter_batches
 from quorate.formats.files import PARTITION_DIRECTORY
 from quorate.formats.meta_properties import decode_meta_properties
@@ -72,7 +72,7 @@ class Controller:
             index.write(struct.pack(">qi", 1_700_000_000_000 + end, end))
 
     def blockers(self) -> dict[str, str]:
-        found = findings(read_settings(self.path, kind=CollectingSettings))
+        found = findings(read_as(CollectingSettings, self.path))
         return {one.about: one.reason for one in found if one.blocks}
 
     def files(self) -> dict[str, tuple[int, bytes]]:

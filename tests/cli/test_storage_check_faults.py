@@ -5,7 +5,8 @@ import pytest
 from cli.test_storage_check import Controller
 from quorate.config.collecting import CollectingSettings
 from quorate.config.node_config import SETTINGS
-from quorate.config.properties_file import read_settings
+from quorate.config.paths import PATH_KEYS
+from quorate.config.properties_file import read_as
 from quorate.config_definitions.definition import ConfigType, broker_configs
 from quorate.server.preflight import findings
 
@@ -19,11 +20,7 @@ def controller(tmp_path):
 
 def rows(controller, **keys):
     controller.write(**keys)
-    return [
-        one
-        for one in findings(read_settings(controller.path, (), CollectingSettings))
-        if one.blocks
-    ]
+    return [one for one in findings(read_as(CollectingSettings, controller.path)) if one.blocks]
 
 
 def abouts(controller, **keys):
@@ -41,7 +38,7 @@ def test_every_number_and_flag_that_is_wrong_has_one_row(controller):
     assert abouts(controller) == sorted(wrong)
 
 
-FAULTS = {
+FAULTS: dict[str, dict[str, str | None]] = {
     "process.roles": {"process.roles": "controler"},
     "node.id": {"node.id": "-1"},
     "controller.listener.names": {"controller.listener.names": None},
@@ -125,6 +122,62 @@ def test_each_wrong_entry_of_a_list_has_its_row(controller):
     assert (
         sum("Bob" in one.reason for one in found) == sum("Eve" in one.reason for one in found) == 1
     )
+
+
+@pytest.mark.parametrize("key", PATH_KEYS)
+def test_a_name_that_no_file_can_have_is_one_row_among_others(controller, key):
+    controller.keys[key] = "/no\\u0000where"
+    assert abouts(controller, num_io_threads="x") == sorted([key, "num.io.threads"])
+
+
+def test_each_key_of_tls_and_of_a_login_has_its_row(controller):
+    found = abouts(
+        controller,
+        listeners="CONTROLLER://localhost:9093,OTHER://localhost:9094,THIRD://localhost:9095",
+        controller_listener_names="CONTROLLER,OTHER,THIRD",
+        listener_security_protocol_map="CONTROLLER:SSL,OTHER:SASL_PLAINTEXT,THIRD:SSL",
+        ssl_keystore_location="/nowhere/key.p12",
+        ssl_truststore_location="/nowhere/trust.p12",
+        ssl_client_auth="often",
+        ssl_enabled_protocols="SSLv3",
+        ssl_provider="Mine",
+        ssl_principal_mapping_rules="RULE:wrong",
+        sasl_enabled_mechanisms="PLAIN,GSSAPI,SCRAM-SHA-256",
+        **{
+            "listener.name.other.plain.sasl.jaas.config": "no module",
+            "sasl.login.class": "com.example.Login",
+            "sasl.server.max.receive.size": "much",
+        },
+    )
+    assert found.count("ssl.keystore.location") == 2  # of CONTROLLER, and of THIRD
+    assert sorted(set(found)) == [
+        "listener.name.other.plain.sasl.jaas.config",
+        "listener.name.other.scram-sha-256.sasl.jaas.config",
+        "sasl.enabled.mechanisms",
+        "sasl.login.class",
+        "sasl.server.max.receive.size",
+        "ssl.client.auth",
+        "ssl.enabled.protocols",
+        "ssl.keystore.location",
+        "ssl.principal.mapping.rules",
+        "ssl.provider",
+        "ssl.truststore.location",
+    ]
+
+
+def test_each_directory_and_the_log_have_their_rows(controller, tmp_path):
+    segment = next(controller.home.glob("*/*.log"))
+    segment.chmod(0o600)
+    segment.write_bytes(b"x" * 100 + segment.read_bytes())
+    (controller.home / "bootstrap.checkpoint").unlink(missing_ok=True)
+    (controller.home / "bootstrap.checkpoint").write_bytes(b"damage" * 20)
+    more = [str(tmp_path / name) for name in ("one", "two")]
+    found = rows(controller, node_id="77", log_dirs=",".join((str(controller.home), *more)))
+    homes = [one.reason for one in found if one.about == str(controller.home)]
+    directories = [one.reason for one in found if one.about == "log.dirs"]
+    assert len(homes) == 2 and "bootstrap.checkpoint" in homes[1]
+    assert "Stored node id 1" in directories[0]
+    assert [name for name in more if name in str(directories[1:])] == more
 
 
 def test_the_command_prints_every_row(controller, quorate):

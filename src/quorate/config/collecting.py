@@ -10,6 +10,7 @@ from quorate.config.settings import ConfigError, Settings
 
 _Entry = TypeVar("_Entry")
 _Found = TypeVar("_Found")
+_Other = TypeVar("_Other")
 
 
 class FollowsError(QuorateError):
@@ -31,7 +32,7 @@ class CollectingSettings(Settings):
         """What was found so far, in the order in which it was found."""
         return list(self._faults.values())
 
-    def guarded(self, read: Callable[[], _Found], otherwise: _Found) -> _Found:
+    def guarded(self, read: Callable[[], _Found], otherwise: _Other) -> _Found | _Other:
         try:
             return read()
         except FollowsError:
@@ -54,6 +55,13 @@ class CollectingSettings(Settings):
 
     def is_unknown(self, key: str) -> bool:
         return key in self._unknown
+
+    def has_fault_of(self, name: str) -> bool:
+        """Whether a key has a fault that is `name`, or is `name` with a prefix, or the reverse."""
+        return any(
+            name == key or name.endswith(f".{key}") or key.endswith(f".{name}")
+            for key in self._unknown
+        )
 
     def text(self, key: str) -> str | None:
         """The value as text; None when the key is absent. Raises FollowsError where it is open."""

@@ -15,7 +15,7 @@ from quorate.config_definitions.java_text import COMMA
 
 
 def controller_names(settings: Settings, valid: Sequence[str]) -> tuple[str, ...]:
-    """`controller.listener.names`: the valid ones, or those of `listeners`. Never empty."""
+    """The valid `controller.listener.names`, or the names of `listeners`; at least one."""
     entries = COMMA.split(settings.values.get(addresses.LISTENERS, ""))
     bound = (entry.partition(":")[0].upper() for entry in entries)
     return tuple(valid) or tuple(filter(None, bound)) or ("CONTROLLER",)
@@ -24,14 +24,14 @@ def controller_names(settings: Settings, valid: Sequence[str]) -> tuple[str, ...
 def bound_listeners(
     valid: Listeners, names: Sequence[str], protocols: Mapping[str, str]
 ) -> Listeners:
-    """The valid ones, and those of the controller on every interface."""
+    """The valid `listeners`, and those of the controller on every interface."""
     known = {one.name for one in valid}
     missing = (name.upper() for name in names)
     return (*valid, *(Listener(n, "", 0) for n in missing if n in protocols and n not in known))
 
 
 def protocols_of(valid: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
-    """The valid ones, and PLAINTEXT for the other listeners, of which nothing can be said."""
+    """The valid entries, and PLAINTEXT for the other listeners, of which nothing can be said."""
     return {**dict.fromkeys((name.upper() for name in names), "PLAINTEXT"), **valid}
 
 

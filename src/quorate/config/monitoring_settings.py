@@ -78,8 +78,9 @@ def pages_settings(settings: Settings) -> PagesSettings:
             settings.invalid(OPEN_PATHS, path, "It should be a list of pages, such as /healthz")
         return path
 
-    paths = tuple(settings.each(page, settings.items(OPEN_PATHS) or ()))
-    file = settings.text(CREDENTIALS_FILE)
+    given = settings.guarded(lambda: settings.items(OPEN_PATHS), None)
+    paths = tuple(settings.each(page, given or ()))
+    file = settings.guarded(lambda: settings.text(CREDENTIALS_FILE), None)
     prefix = METRICS_PREFIX
     own = {k[len(prefix) :]: v for k, v in settings.values.items() if k.startswith(f"{prefix}ssl.")}
     return PagesSettings(
@@ -91,7 +92,7 @@ def pages_settings(settings: Settings) -> PagesSettings:
 
 def authorizer_log(settings: Settings) -> AuthorizerLogSettings | None:
     """The settings of the authorizer's log; None: there is none. Raises ConfigError."""
-    folder = settings.text(AUTHORIZER_LOG_DIR)
+    folder = settings.guarded(lambda: settings.text(AUTHORIZER_LOG_DIR), None)
     level = _choice(settings, _LEVEL, _LEVELS)
 
     def known(form: str) -> str:

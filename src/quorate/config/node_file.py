@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from quorate.base.ids import Listener, Listeners
+from quorate.base.ids import Address, Listener, Listeners
 from quorate.config import listeners as addresses
 from quorate.config import monitoring_settings
 from quorate.config import validation as cross_checks
@@ -89,7 +89,9 @@ def config_of(settings: Settings) -> NodeConfig:
         from quorate.config.guesses import controller_names
 
         names = controller_names(settings, names)
-    protocols = settings.guarded(lambda: addresses.security_protocols(settings, names), {})
+    protocols = settings.guarded(
+        lambda: addresses.security_protocols(settings, names), dict[str, str]()
+    )
     bound = _bound(settings, names, protocols)
     if _has_unknown_names(settings):
         from quorate.config.guesses import protocols_of
@@ -97,7 +99,7 @@ def config_of(settings: Settings) -> NodeConfig:
         protocols = protocols_of(protocols, [*names, *(one.name for one in bound)])
     given = settings.guarded(lambda: _endpoints(settings, addresses.ADVERTISED, protocols), None)
     node_id = settings.guarded(lambda: _node_id(settings), -1)
-    voters = settings.guarded(lambda: addresses.voters(settings), {})
+    voters = settings.guarded(lambda: addresses.voters(settings), dict[int, Address]())
     log_dirs = _log_dirs(settings)
     if any(key not in _KNOWN for key in settings):
         # Imported here: the definitions of all keys take long to read.
@@ -124,7 +126,7 @@ def config_of(settings: Settings) -> NodeConfig:
         static_voters=addresses.static_voters(voters, names[0].upper()),
         bootstrap_servers=settings.guarded(lambda: addresses.bootstrap_servers(settings), ()),
         log_dirs=log_dirs,
-        metadata_log_dir=text("metadata.log.dir") or (log_dirs[0] if log_dirs else ""),
+        metadata_log_dir=_metadata_log_dir(settings, log_dirs),
         max_connections_by_host=settings.guarded(lambda: _connections_by_host(settings), {}),
         authorizer=text(AUTHORIZER),
         super_users=settings.guarded(lambda: _super_users(settings), frozenset()),
@@ -157,7 +159,7 @@ def config_of(settings: Settings) -> NodeConfig:
 
 def _listed(settings: Settings, key: str, one_of: Sequence[str] = ()) -> tuple[str, ...]:
     """The values of a required list."""
-    found = settings.guarded(lambda: settings.distinct(key, one_of=one_of), ())
+    found = settings.guarded(lambda: settings.distinct(key, one_of=one_of), tuple[str, ...]())
     if not found:
         settings.guarded(lambda: settings.required(key), "")
     return found or ()
@@ -181,7 +183,7 @@ def _bound(settings: Settings, names: Sequence[str], protocols: Mapping[str, str
     def read() -> Listeners | None:
         return _endpoints(settings, addresses.LISTENERS, protocols, distinct_ports=True)
 
-    bound = settings.guarded(read, ())
+    bound = settings.guarded(read, tuple[Listener, ...]())
     if settings.is_unknown(addresses.LISTENERS):
         from quorate.config.guesses import bound_listeners
 
@@ -191,7 +193,7 @@ def _bound(settings: Settings, names: Sequence[str], protocols: Mapping[str, str
 
 def _log_dirs(settings: Settings) -> tuple[str, ...]:
     def read(key: str) -> tuple[str, ...]:
-        found = settings.guarded(lambda: settings.distinct(key), ())
+        found = settings.guarded(lambda: settings.distinct(key), tuple[str, ...]())
         if not settings.is_unknown(key):
             return found or ()
         from quorate.config.guesses import directories
@@ -203,6 +205,13 @@ def _log_dirs(settings: Settings) -> tuple[str, ...]:
         one_dir = ("/tmp/kafka-logs",)  # noqa: S108 - Kafka's default
     log_dirs = read("log.dirs")
     return log_dirs if log_dirs or settings.is_unknown("log.dirs") else one_dir
+
+
+def _metadata_log_dir(settings: Settings, log_dirs: Sequence[str]) -> str:
+    """Where the log is; "" where a fault leaves it open."""
+    if settings.is_unknown("metadata.log.dir"):
+        return ""
+    return settings.text("metadata.log.dir") or (log_dirs[0] if log_dirs else "")
 
 
 def _connections_by_host(settings: Settings) -> dict[str, int]:

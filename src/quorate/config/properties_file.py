@@ -15,14 +15,16 @@ from quorate.config.settings import ConfigError, Settings, parse_properties
 _Kind = TypeVar("_Kind", bound=Settings)
 
 
-def read_settings(
-    path: Path | str, overrides: Sequence[str] = (), kind: type[_Kind] = Settings
-) -> _Kind:
+def read_settings(path: Path | str, overrides: Sequence[str] = ()) -> Settings:
     """Read a properties file; an override `key=value` takes precedence over the file.
 
-    `kind`: what the settings become. Raises ConfigError when the file cannot be read or parsed, or an
-    override has no `=`.
+    Raises ConfigError when the file cannot be read or parsed, or an override has no `=`.
     """
+    return read_as(Settings, path, overrides)
+
+
+def read_as(kind: type[_Kind], path: Path | str, overrides: Sequence[str] = ()) -> _Kind:
+    """`read_settings` for settings of another kind."""
     source = str(path)
     try:
         data = Path(path).read_bytes()

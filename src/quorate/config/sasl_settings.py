@@ -182,12 +182,13 @@ def _oauth(settings: Settings, listener: str) -> OAuthSettings:
             settings.invalid(key(keys.JWKS_URL), url, "It should be a file: or https: URL")
 
     settings.guarded(check_url, None)
+    audience = settings.guarded(lambda: settings.items(key(keys.AUDIENCE)), None)
     return OAuthSettings(
         url,
         _at_least(settings, key(keys.JWKS_REFRESH), _HOUR_MS, _FIVE_SECONDS_MS, 64),
         _at_least(settings, key(keys.JWKS_BACKOFF), 100, 0, 64),
         _at_least(settings, key(keys.JWKS_BACKOFF_MAX), 10_000, 0, 64),
-        tuple(filter(None, settings.guarded(lambda: settings.items(key(keys.AUDIENCE)), ()) or ())),
+        tuple(filter(None, audience or ())),
         text(keys.ISSUER),
         _at_least(settings, key(keys.CLOCK_SKEW), 30, 0),
         text(keys.SUBJECT_CLAIM) or "sub",

@@ -15,6 +15,7 @@ from quorate.formats.properties import PropertiesError, Property, load_propertie
 _TYPE_NAMES: Final = {16: "SHORT", 32: "INT", 64: "LONG"}
 _Entry = TypeVar("_Entry")
 _Found = TypeVar("_Found")
+_Other = TypeVar("_Other")
 
 
 class ConfigError(QuorateError):
@@ -68,7 +69,7 @@ class Settings:
         """Raise ConfigError with Kafka's message for a wrong value."""
         self.refuse(key, f"Invalid value {value} for configuration {key}: {why}")
 
-    def guarded(self, read: Callable[[], _Found], otherwise: _Found) -> _Found:
+    def guarded(self, read: Callable[[], _Found], otherwise: _Other) -> _Found | _Other:
         """What `read` returns. `otherwise` is for a reader that goes on behind a ConfigError."""
         return read()
 

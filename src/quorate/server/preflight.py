@@ -15,7 +15,6 @@ from quorate.base.errors import QuorateError
 from quorate.base.garbage import without_collections
 from quorate.base.ids import OffsetAndEpoch
 from quorate.config.collecting import CollectingSettings
-from quorate.config.monitoring_settings import METRICS_LISTENER, PagesSettings
 from quorate.config.node_config import (
     ALTER_CONFIG_POLICY,
     CREATE_TOPIC_POLICY,
@@ -30,7 +29,7 @@ from quorate.log_dirs.meta_properties import directory_problems, load_ensemble
 from quorate.metadata.loader import Loader, Published, SnapshotBuilder, log_batch
 from quorate.node.feature_guard import check_log
 from quorate.server.bootstrap import read_bootstrap
-from quorate.server.node_security import NodeSecurity
+from quorate.server.node_security import NodeSecurity, page_security, tls_problems
 from quorate.server.policies import alter_config_policy, create_topic_policy
 from quorate.server.principals import principal_builder
 from quorate.server.sasl import sasl_problems
@@ -63,6 +62,7 @@ def findings(settings: CollectingSettings) -> list[StartFinding]:
     found = [
         *(_blocks(fault, settings.source) for fault in settings.faults),
         *_config_problems(config),
+        *_security_problems(config, settings),
         *_directory_problems(config, settings),
         *_log_problems(config),
         *(StartFinding(False, "keys", warning) for warning in config.warnings),
@@ -81,21 +81,25 @@ def _config_problems(config: NodeConfig) -> Iterator[StartFinding]:
         (CREATE_TOPIC_POLICY, create_topic_policy),
         (ALTER_CONFIG_POLICY, alter_config_policy),
         (PRINCIPAL_FUNCTION, principal_builder),
-        (METRICS_LISTENER, lambda config: NodeSecurity(replace(config, listeners=()))),
     ]
     for about, rule in rules:
         try:
             rule(config)
         except QuorateError as error:
             yield _blocks(error, about)
-    bare = replace(config, principal_function="", pages=PagesSettings())
-    for listener in config.listeners:
+
+
+def _security_problems(config: NodeConfig, settings: CollectingSettings) -> Iterator[StartFinding]:
+    """What is wrong with stores and logins, without the keys that have a fault already."""
+    bare = replace(config, principal_function="")
+    found = [_blocks(problem, "listeners") for problem in tls_problems(config)]
+    found += [_blocks(problem, key) for key, problem in sasl_problems(config)]
+    for part in (page_security, NodeSecurity):  # the second has all, and stops at the first
         try:
-            NodeSecurity(replace(bare, listeners=(listener,)))
+            part(replace(bare, pages=replace(bare.pages, tls=None)))
         except QuorateError as error:
-            yield _blocks(error, "listeners")
-    for problem in sasl_problems(config):
-        yield _blocks(problem, "sasl.jaas.config")
+            found.append(_blocks(error, "listeners"))
+    yield from (each for each in found if not settings.has_fault_of(each.about))
 
 
 def _directory_problems(config: NodeConfig, settings: CollectingSettings) -> Iterator[StartFinding]:
@@ -113,17 +117,25 @@ def _log_problems(config: NodeConfig) -> Iterator[StartFinding]:
         return
     home = Path(config.metadata_log_dir)
     unstable = config.unstable_feature_versions_enable
-    has_levels = False
-    try:
+    has_levels = [False]
+
+    def read_log() -> None:
+        has_levels[0] = True  # for a log that cannot be read, too: which levels count is open then
         if (home / PARTITION_DIRECTORY).is_dir():
-            has_levels = read_beside_writer(
+            has_levels[0] = read_beside_writer(
                 home / PARTITION_DIRECTORY, lambda: _read_log(config, unstable)
             )
-        read_bootstrap(home, not has_levels, unstable)
-    except QuorateError as error:
-        yield StartFinding(True, str(home), str(error))
-    except OSError as error:
-        yield StartFinding(True, str(home), f"{error.filename or home}: {error.strerror or error}")
+        else:
+            has_levels[0] = False
+
+    for read in (read_log, lambda: read_bootstrap(home, not has_levels[0], unstable)):
+        try:
+            read()
+        except QuorateError as error:
+            yield StartFinding(True, str(home), str(error))
+        except OSError as error:
+            reason = f"{error.filename or home}: {error.strerror or error}"
+            yield StartFinding(True, str(home), reason)
 
 
 @without_collections()

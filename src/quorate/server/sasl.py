@@ -196,24 +196,24 @@ def peer_login(config: NodeConfig) -> Login | None:
 
 def check_sasl(config: NodeConfig) -> None:
     """Raise JaasError for a JAAS text that cannot be used."""
-    for problem in sasl_problems(config):
+    for _, problem in sasl_problems(config):
         raise problem
 
 
-def sasl_problems(config: NodeConfig) -> Iterator[QuorateError]:
-    """Every JAAS text that cannot be used, as JaasError; a missing one is left out."""
+def sasl_problems(config: NodeConfig) -> Iterator[tuple[str, QuorateError]]:
+    """Every JAAS text that cannot be used: its key, and the JaasError. A missing one is left out."""
     for listener in config.sasl.listeners.values():
         for mechanism in filter(listener.jaas.__contains__, listener.mechanisms):
             try:
                 _check_login(listener, mechanism)
             except QuorateError as problem:
-                yield problem
+                yield listener.jaas[mechanism].key, problem
     own = config.sasl.listeners.get(config.controller_listener_names[0].upper())
     if own is not None and config.sasl.controller_mechanism in own.jaas:
         try:
             peer_login(config)
         except QuorateError as problem:
-            yield problem
+            yield own.jaas[config.sasl.controller_mechanism].key, problem
 
 
 def _check_login(listener: ListenerSasl, mechanism: str) -> None:
