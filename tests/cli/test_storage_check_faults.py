@@ -180,10 +180,30 @@ def test_each_directory_and_the_log_have_their_rows(controller, tmp_path):
     assert [name for name in more if name in str(directories[1:])] == more
 
 
+def test_each_reference_without_a_value_has_its_row(controller):
+    found = abouts(
+        controller,
+        config_providers="env,mine",
+        config_providers_env_class="org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+        config_providers_mine_class="com.example.Provider",
+        num_partitions="${env:QUORATE_NO_SUCH_NAME}",
+        log_dirs="${env:QUORATE_NO_SUCH_NAME}",
+        num_io_threads="${mine:x}",
+        broker_session_timeout_ms="x",
+    )
+    assert found == [
+        "broker.session.timeout.ms",
+        "config.providers.mine.class",
+        "log.dirs",
+        "num.partitions",
+    ]
+
+
 def test_the_command_prints_every_row(controller, quorate):
     faulty(controller, "broker.session.timeout.ms", "super.users", "log.cleaner.threads")
     controller.write()
     outcome = quorate("storage", "check", "-c", controller.path)
     assert outcome.code == 1
     assert outcome.out.count("\nyes ") == 3
+    assert "\nno " not in outcome.out  # a key that blocks is not called ignored
     assert f"{controller.path}, line " in outcome.out

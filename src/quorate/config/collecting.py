@@ -53,6 +53,9 @@ class CollectingSettings(Settings):
         if not self._unknown.isdisjoint(keys):
             raise FollowsError(", ".join(self._unknown.intersection(keys)))
 
+    def leave_open(self, keys: Iterable[str]) -> None:
+        self._unknown.update(keys)
+
     def is_unknown(self, key: str) -> bool:
         return key in self._unknown
 

@@ -208,7 +208,7 @@ def _log_dirs(settings: Settings) -> tuple[str, ...]:
 
 
 def _metadata_log_dir(settings: Settings, log_dirs: Sequence[str]) -> str:
-    """Where the log is; "" where a fault leaves it open."""
+    """Return the directory of the log; "" where a fault leaves it open."""
     if settings.is_unknown("metadata.log.dir"):
         return ""
     return settings.text("metadata.log.dir") or (log_dirs[0] if log_dirs else "")
@@ -281,7 +281,7 @@ def _warnings(settings: Settings) -> tuple[str, ...]:
     warnings = [
         f"{key} has no effect: {why} ({settings.where(key)})"
         for key, why in _WITHOUT_EFFECT.items()
-        if key in settings
+        if key in settings and not settings.is_unknown(key)
     ]
     return (*warnings, *_unknown(settings))
 
@@ -301,7 +301,7 @@ def _not_asked(
 
 
 def _unknown(settings: Settings) -> list[str]:
-    unknown = unknown_keys(settings)
+    unknown = [key for key in unknown_keys(settings) if not settings.is_unknown(key)]
     if not unknown:
         return []
     from difflib import get_close_matches

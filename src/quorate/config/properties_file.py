@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from quorate.base.file_errors import why
 from quorate.config.paths import check_paths
-from quorate.config.providers import PROVIDERS, resolved
+from quorate.config.providers import PROVIDERS, Resolved, resolution
 from quorate.config.secret_files import open_secrets
 from quorate.config.settings import ConfigError, Settings, parse_properties
 
@@ -41,9 +41,14 @@ def read_as(kind: type[_Kind], path: Path | str, overrides: Sequence[str] = ()) 
             raise ConfigError(f"--override {override}: must have the form key=value")
         values[key] = value
         places[key] = f"--override {override}"
-    if PROVIDERS in values:
-        values = resolved(values, places)
-    settings = kind(values, places, source)
+    done = resolution(values, places) if PROVIDERS in values else Resolved(values, [], set())
+    settings = kind(done.values, places, source)
+    settings.each(_refuse, done.faults)
+    settings.leave_open(done.open_keys)
     check_paths(settings)
-    settings.notes += open_secrets(in_file, values, source)
+    settings.notes += open_secrets(in_file, done.values, source)
     return settings
+
+
+def _refuse(fault: ConfigError) -> None:
+    raise fault

@@ -80,6 +80,9 @@ class Settings:
     def needs(self, *keys: str) -> None:
         """Say that a rule has no meaning without the values of these keys."""
 
+    def leave_open(self, keys: Iterable[str]) -> None:
+        """Say that nothing is known of the values of these keys: a fault elsewhere is noted."""
+
     def is_unknown(self, key: str) -> bool:
         """Whether a fault leaves the value of the key open; the reading ended there, if it ends at all."""
         return False
