@@ -8,6 +8,7 @@ from quorate.config.node_config import SETTINGS
 from quorate.config.paths import PATH_KEYS
 from quorate.config.properties_file import read_as
 from quorate.config_definitions.definition import ConfigType, broker_configs
+from quorate.formats.records import FeatureLevelRecord, encode_record
 from quorate.server.preflight import findings
 
 _NUMBERS = (ConfigType.INT, ConfigType.LONG, ConfigType.SHORT, ConfigType.DOUBLE)
@@ -197,6 +198,15 @@ def test_each_reference_without_a_value_has_its_row(controller):
         "log.dirs",
         "num.partitions",
     ]
+
+
+def test_each_level_beyond_ours_has_one_row(controller):
+    levels = [("metadata.version", 34), ("group.version", 99), ("metadata.version", 34)]
+    for name, level in levels:
+        record = FeatureLevelRecord(name=name, feature_level=level)
+        controller.append(encode_record(record, 0))
+    first, second = (one.reason for one in rows(controller))
+    assert "metadata.version has level 34" in first and "group.version has level 99" in second
 
 
 def test_the_command_prints_every_row(controller, quorate):

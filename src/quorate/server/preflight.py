@@ -25,6 +25,7 @@ from quorate.config.node_file import config_of
 from quorate.config.unsupported import unsupported
 from quorate.formats.batch import values
 from quorate.formats.files import PARTITION_DIRECTORY, snapshot_name
+from quorate.formats.supported_levels import UnsupportedLevelError
 from quorate.log_dirs.meta_properties import directory_problems, load_ensemble
 from quorate.metadata.loader import Loader, Published, SnapshotBuilder, log_batch
 from quorate.node.feature_guard import check_log
@@ -117,16 +118,15 @@ def _log_problems(config: NodeConfig) -> Iterator[StartFinding]:
         return
     home = Path(config.metadata_log_dir)
     unstable = config.unstable_feature_versions_enable
-    has_levels = [False]
+    partition = home / PARTITION_DIRECTORY
+    has_levels = [partition.is_dir()]  # also where the log cannot be read: its levels are open then
+    levels: list[UnsupportedLevelError] = []
 
     def read_log() -> None:
-        has_levels[0] = True  # for a log that cannot be read, too: which levels count is open then
-        if (home / PARTITION_DIRECTORY).is_dir():
-            has_levels[0] = read_beside_writer(
-                home / PARTITION_DIRECTORY, lambda: _read_log(config, unstable)
+        if has_levels[0]:
+            has_levels[0], levels[:] = read_beside_writer(
+                partition, lambda: _read_log(config, unstable)
             )
-        else:
-            has_levels[0] = False
 
     for read in (read_log, lambda: read_bootstrap(home, not has_levels[0], unstable)):
         try:
@@ -136,11 +136,15 @@ def _log_problems(config: NodeConfig) -> Iterator[StartFinding]:
         except OSError as error:
             reason = f"{error.filename or home}: {error.strerror or error}"
             yield StartFinding(True, str(home), reason)
+    yield from (StartFinding(True, str(home), str(level)) for level in levels)
 
 
 @without_collections()
-def _read_log(config: NodeConfig, unstable: bool) -> bool:
-    """Read the whole log as a node that starts; whether it has feature levels. Raises QuorateError."""
+def _read_log(config: NodeConfig, unstable: bool) -> tuple[bool, list[UnsupportedLevelError]]:
+    """Read the whole log as a node that starts. Raises QuorateError.
+
+    Returns whether it has feature levels, and the first record of each that is not supported.
+    """
     options = LogOptions(
         segment_bytes=config.segment_bytes,
         needs_vote=True,
@@ -149,7 +153,12 @@ def _read_log(config: NodeConfig, unstable: bool) -> bool:
     )
     storage = InspectedStorage(OsDisk(Path(config.metadata_log_dir)), options)
     log = storage.recovered.log
-    has_levels = check_log(storage, log, unstable)
+    levels: dict[tuple[str, int], UnsupportedLevelError] = {}
+    has_levels = check_log(
+        storage, log, unstable, lambda error: levels.setdefault(error.feature, error)
+    )
+    if levels:  # what follows may be of the same release: nothing can be said of it
+        return has_levels, list(levels.values())
     loader = Loader()
     if log.snapshots and log.snapshots[-1].offset > 0:
         loader.install(_snapshot(storage, log.snapshots[-1]))
@@ -157,7 +166,7 @@ def _read_log(config: NodeConfig, unstable: bool) -> bool:
         for view in views:
             if view.last_offset >= loader.next_offset:
                 loader.feed(log_batch(view))
-    return has_levels
+    return has_levels, []
 
 
 def _snapshot(storage: InspectedStorage, snapshot_id: OffsetAndEpoch) -> Published:
