@@ -46,16 +46,16 @@ def is_wildcard(host: str) -> bool:
     return (mapped or address).is_unspecified
 
 
-def security_protocols(settings: Settings) -> dict[str, str]:
+def security_protocols(settings: Settings, controllers: Sequence[str]) -> dict[str, str]:
     """Map each listener name (upper case) to its security protocol, with Kafka's defaults.
 
-    Raises ConfigError.
+    `controllers`: `controller.listener.names`. Raises ConfigError.
     """
     text = settings.text(PROTOCOL_MAP)
     if text is None:
-        return _default_protocols(settings)
-    protocols = {}
-    for entry in filter(None, re.split(r"\s*,\s*", text)):
+        return _default_protocols(settings, controllers)
+
+    def parse(entry: str) -> tuple[str, str]:
         name, colon, protocol = entry.rpartition(":")
         if not colon:
             settings.refuse(
@@ -70,15 +70,15 @@ def security_protocols(settings: Settings) -> dict[str, str]:
             settings.refuse(
                 PROTOCOL_MAP, f"Invalid security protocol `{protocol}` defined in {PROTOCOL_MAP}"
             )
-        protocols[name.strip().upper()] = protocol.upper()
-    return protocols
+        return name.strip().upper(), protocol.upper()
+
+    return dict(settings.each(parse, filter(None, re.split(r"\s*,\s*", text))))
 
 
-def _default_protocols(settings: Settings) -> dict[str, str]:
+def _default_protocols(settings: Settings, controllers: Sequence[str]) -> dict[str, str]:
     protocols = {name: name for name in PROTOCOLS}
     # KIP-851: without a map, controller listeners default to PLAINTEXT, unless a listener is named
     # after another protocol (`KafkaConfig.effectiveListenerSecurityProtocolMap`).
-    controllers = settings.items(CONTROLLER_NAMES) or ()
     bound = [entry.partition(":")[0].upper() for entry in settings.items(LISTENERS) or ()]
     if not set(PROTOCOLS[1:]) & {*controllers, *bound}:
         protocols |= dict.fromkeys(controllers, "PLAINTEXT")
@@ -97,8 +97,15 @@ def listeners(
     if entries is None:
         return None
     shown = f"[{', '.join(entries)}]"
+
+    def parse(entry: str) -> Listener:
+        try:
+            return _listener(entry, protocols)
+        except ValueError as error:
+            settings.refuse(key, f"Error creating broker listeners from '{shown}': {error}")
+
+    endpoints = tuple(settings.each(parse, entries))
     try:
-        endpoints = tuple(_listener(entry, protocols) for entry in entries)
         _check_distinct(endpoints, shown, distinct_ports)
     except ValueError as error:
         settings.refuse(key, f"Error creating broker listeners from '{shown}': {error}")
@@ -161,7 +168,8 @@ def voters(settings: Settings) -> dict[int, Address]:
     Raises ConfigError.
     """
     found: dict[int, Address] = {}
-    for entry in settings.items(VOTERS) or ():
+
+    def add(entry: str) -> None:
         form = "Each entry should be in the form `{id}@{host}:{port}`."
         parts = entry.rstrip("@").split("@")
         if len(parts) != 2:
@@ -180,6 +188,8 @@ def voters(settings: Settings) -> dict[int, Address]:
         if found.get(voter_id, address) != address:
             settings.refuse(VOTERS, f"{VOTERS} names voter {voter_id} twice, with two addresses")
         found[voter_id] = address
+
+    settings.each(add, settings.items(VOTERS) or ())
     return found
 
 
@@ -201,8 +211,8 @@ def bootstrap_servers(settings: Settings) -> tuple[Address, ...]:
 
     Raises ConfigError.
     """
-    found = []
-    for entry in settings.items(BOOTSTRAP) or ():
+
+    def parse(entry: str) -> Address:
         address = parse_host_port(entry)
         if address is None:
             what = "port" if re.fullmatch(r".*:[0-9]+", entry) else "name"
@@ -211,8 +221,9 @@ def bootstrap_servers(settings: Settings) -> tuple[Address, ...]:
                 f"Failed to parse host {what} from {entry} for the configuration {BOOTSTRAP}. "
                 'Each entry should be in the form "{host}:{port}"',
             )
-        found.append(address)
-    return tuple(found)
+        return address
+
+    return tuple(settings.each(parse, settings.items(BOOTSTRAP) or ()))
 
 
 def advertised_controllers(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -59,16 +59,28 @@ class PagesSettings:
     """Pages that need no password."""
 
 
+def _choice(settings: Settings, key: str, choices: Sequence[str]) -> str:
+    def read() -> str:
+        value = settings.text(key) or choices[0]
+        if value not in choices:
+            settings.invalid(key, value, f"It should be one of {', '.join(choices)}")
+        return value
+
+    return settings.guarded(read, choices[0])
+
+
 def pages_settings(settings: Settings) -> PagesSettings:
     """`quorate.metrics.*` but the listener. Raises ConfigError."""
-    protocol = settings.text(METRICS_PROTOCOL) or _PROTOCOLS[0]
-    if protocol not in _PROTOCOLS:
-        settings.invalid(METRICS_PROTOCOL, protocol, f"It should be one of {', '.join(_PROTOCOLS)}")
-    paths = settings.items(OPEN_PATHS) or ()
-    for path in paths:
+    protocol = _choice(settings, METRICS_PROTOCOL, _PROTOCOLS)
+
+    def page(path: str) -> str:
         if not path.startswith("/"):
             settings.invalid(OPEN_PATHS, path, "It should be a list of pages, such as /healthz")
-    file = settings.text(CREDENTIALS_FILE)
+        return path
+
+    given = settings.guarded(lambda: settings.items(OPEN_PATHS), None)
+    paths = tuple(settings.each(page, given or ()))
+    file = settings.guarded(lambda: settings.text(CREDENTIALS_FILE), None)
     prefix = METRICS_PREFIX
     own = {k[len(prefix) :]: v for k, v in settings.values.items() if k.startswith(f"{prefix}ssl.")}
     return PagesSettings(
@@ -80,16 +92,19 @@ def pages_settings(settings: Settings) -> PagesSettings:
 
 def authorizer_log(settings: Settings) -> AuthorizerLogSettings | None:
     """The settings of the authorizer's log; None: there is none. Raises ConfigError."""
-    folder = settings.text(AUTHORIZER_LOG_DIR)
-    level = settings.text(_LEVEL) or _LEVELS[0]
-    if level not in _LEVELS:
-        settings.invalid(_LEVEL, level, f"It should be one of {', '.join(_LEVELS)}")
-    formats = settings.items(_FORMAT) or ("text",)
-    for form in formats:
+    folder = settings.guarded(lambda: settings.text(AUTHORIZER_LOG_DIR), None)
+    level = _choice(settings, _LEVEL, _LEVELS)
+
+    def known(form: str) -> str:
         if form not in _FORMATS:
             settings.invalid(_FORMAT, form, f"It should be a list of {', '.join(_FORMATS)}")
-    max_bytes = settings.integer(_MAX_BYTES, 10 * _MIB, at_least=4096, bits=64)
-    max_files = settings.integer(_MAX_FILES, 5, at_least=1)
+        return form
+
+    formats = settings.each(known, settings.items(_FORMAT) or ("text",))
+    max_bytes = settings.guarded(
+        lambda: settings.integer(_MAX_BYTES, 10 * _MIB, at_least=4096, bits=64), 10 * _MIB
+    )
+    max_files = settings.guarded(lambda: settings.integer(_MAX_FILES, 5, at_least=1), 5)
     assert max_bytes is not None
     assert max_files is not None
     if not folder:

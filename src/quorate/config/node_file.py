@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from quorate.base.ids import Listener
+from quorate.base.ids import Address, Listener, Listeners
 from quorate.config import listeners as addresses
 from quorate.config import monitoring_settings
 from quorate.config import validation as cross_checks
@@ -77,62 +78,140 @@ def load_config(path: Path | str, overrides: Sequence[str] = ()) -> NodeConfig:
 def config_of(settings: Settings) -> NodeConfig:
     """Build the configuration from settings. Raises ConfigError for the first wrong value.
 
-    The order of the checks is Kafka's: a file with several mistakes gets the same message.
+    The order of the checks is Kafka's: a file with several mistakes gets the same message. Settings
+    that collect faults get a configuration whose values behind a fault are guesses.
     """
-    roles = settings.distinct("process.roles", one_of=ROLES) or settings.required("process.roles")
-    names = settings.distinct(addresses.CONTROLLER_NAMES) or settings.required(
-        addresses.CONTROLLER_NAMES
+    roles = _listed(settings, "process.roles", ROLES)
+    if settings.is_unknown("process.roles"):
+        roles = (*roles, "controller")
+    names = _listed(settings, addresses.CONTROLLER_NAMES)
+    if settings.is_unknown(addresses.CONTROLLER_NAMES):
+        from quorate.config.guesses import controller_names
+
+        names = controller_names(settings, names)
+    protocols = settings.guarded(
+        lambda: addresses.security_protocols(settings, names), dict[str, str]()
     )
-    protocols = addresses.security_protocols(settings)
-    bound = addresses.listeners(settings, addresses.LISTENERS, protocols, distinct_ports=True)
-    if bound is None:
-        bound = (Listener("PLAINTEXT", "", 9092),)
-    given = addresses.listeners(settings, addresses.ADVERTISED, protocols, distinct_ports=False)
-    node_id = _node_id(settings)
-    voters = addresses.voters(settings)
-    one_dir = settings.distinct("log.dir") or ("/tmp/kafka-logs",)  # noqa: S108 - Kafka's default
-    log_dirs = settings.distinct("log.dirs") or one_dir
+    bound = _bound(settings, names, protocols)
+    if _has_unknown_names(settings):
+        from quorate.config.guesses import protocols_of
+
+        protocols = protocols_of(protocols, [*names, *(one.name for one in bound)])
+    given = settings.guarded(lambda: _endpoints(settings, addresses.ADVERTISED, protocols), None)
+    node_id = settings.guarded(lambda: _node_id(settings), -1)
+    voters = settings.guarded(lambda: addresses.voters(settings), dict[int, Address]())
+    log_dirs = _log_dirs(settings)
     if any(key not in _KNOWN for key in settings):
         # Imported here: the definitions of all keys take long to read.
         from quorate.config.unused_keys import check_unused
 
         check_unused(settings, _KNOWN)
-    values: dict[str, Any] = {item.name: _value(settings, key) for key, item in SETTINGS.items()}
+    values: dict[str, Any] = {
+        item.name: settings.guarded(partial(_value, settings, key), item.default)
+        for key, item in SETTINGS.items()
+    }
+
+    def text(key: str) -> str:
+        return settings.guarded(lambda: settings.text(key), None) or ""
+
     config = NodeConfig(
         node_id=node_id,
         roles=frozenset(roles),
         listeners=bound,
         advertised_listeners=addresses.advertised_controllers(
-            tuple(names), bound, given or (), voters.get(node_id)
+            names, bound, given or (), voters.get(node_id)
         ),
-        controller_listener_names=tuple(names),
+        controller_listener_names=names,
         security_protocols=protocols,
         static_voters=addresses.static_voters(voters, names[0].upper()),
-        bootstrap_servers=addresses.bootstrap_servers(settings),
+        bootstrap_servers=settings.guarded(lambda: addresses.bootstrap_servers(settings), ()),
         log_dirs=log_dirs,
-        metadata_log_dir=settings.text("metadata.log.dir") or log_dirs[0],
-        max_connections_by_host=_connections_by_host(settings),
-        authorizer=settings.text(AUTHORIZER) or "",
-        super_users=_super_users(settings),
-        late_listeners=cross_checks.late_listeners(settings, bound, names[0]),
-        audit_dir=settings.text(AUDIT_DIR) or "",
-        delegation_token_secret_key=settings.text(TOKEN_KEY) or "",
+        metadata_log_dir=_metadata_log_dir(settings, log_dirs),
+        max_connections_by_host=settings.guarded(lambda: _connections_by_host(settings), {}),
+        authorizer=text(AUTHORIZER),
+        super_users=settings.guarded(lambda: _super_users(settings), frozenset()),
+        late_listeners=settings.guarded(
+            lambda: cross_checks.late_listeners(settings, bound, names[0]), frozenset()
+        ),
+        audit_dir=text(AUDIT_DIR),
+        delegation_token_secret_key=text(TOKEN_KEY),
         create_topic_policy=_function(settings, CREATE_TOPIC_POLICY),
         alter_config_policy=_function(settings, ALTER_CONFIG_POLICY),
         principal_function=_function(settings, PRINCIPAL_FUNCTION),
-        sasl=sasl_settings(settings, protocols, tuple(names))
-        if "controller" in roles
-        else SaslSettings(),
-        metrics_listener=monitoring_settings.metrics_listener(settings),
+        sasl=sasl_settings(settings, protocols, names) if "controller" in roles else SaslSettings(),
+        metrics_listener=settings.guarded(
+            lambda: monitoring_settings.metrics_listener(settings), None
+        ),
         pages=monitoring_settings.pages_settings(settings),
-        authorizer_log=monitoring_settings.authorizer_log(settings),
-        warnings=(*settings.notes, *_warnings(settings), *_not_asked(settings, bound, protocols)),
+        authorizer_log=settings.guarded(lambda: monitoring_settings.authorizer_log(settings), None),
+        warnings=(
+            *settings.notes,
+            *settings.guarded(lambda: _warnings(settings), ()),
+            *_not_asked(settings, bound, protocols),
+        ),
         source=settings.source,
         file=settings.values,
         **values,
     )
     check_node(config, settings, given)
     return config
+
+
+def _listed(settings: Settings, key: str, one_of: Sequence[str] = ()) -> tuple[str, ...]:
+    """The values of a required list."""
+    found = settings.guarded(lambda: settings.distinct(key, one_of=one_of), tuple[str, ...]())
+    if not found:
+        settings.guarded(lambda: settings.required(key), "")
+    return found or ()
+
+
+def _endpoints(
+    settings: Settings, key: str, protocols: Mapping[str, str], *, distinct_ports: bool = False
+) -> Listeners | None:
+    """The endpoints of a key, of any name where the map of the names has a fault."""
+    known = None if _has_unknown_names(settings) else protocols
+    return addresses.listeners(settings, key, known, distinct_ports=distinct_ports)
+
+
+def _has_unknown_names(settings: Settings) -> bool:
+    """Whether a fault leaves open which listeners have a security protocol."""
+    keys = (addresses.PROTOCOL_MAP, addresses.CONTROLLER_NAMES)
+    return any(settings.is_unknown(key) for key in keys)
+
+
+def _bound(settings: Settings, names: Sequence[str], protocols: Mapping[str, str]) -> Listeners:
+    def read() -> Listeners | None:
+        return _endpoints(settings, addresses.LISTENERS, protocols, distinct_ports=True)
+
+    bound = settings.guarded(read, tuple[Listener, ...]())
+    if settings.is_unknown(addresses.LISTENERS):
+        from quorate.config.guesses import bound_listeners
+
+        return bound_listeners(bound or (), names, protocols)
+    return (Listener("PLAINTEXT", "", 9092),) if bound is None else bound
+
+
+def _log_dirs(settings: Settings) -> tuple[str, ...]:
+    def read(key: str) -> tuple[str, ...]:
+        found = settings.guarded(lambda: settings.distinct(key), tuple[str, ...]())
+        if not settings.is_unknown(key):
+            return found or ()
+        from quorate.config.guesses import directories
+
+        return directories(settings, key)
+
+    one_dir = read("log.dir")
+    if not one_dir and not settings.is_unknown("log.dir"):
+        one_dir = ("/tmp/kafka-logs",)  # noqa: S108 - Kafka's default
+    log_dirs = read("log.dirs")
+    return log_dirs if log_dirs or settings.is_unknown("log.dirs") else one_dir
+
+
+def _metadata_log_dir(settings: Settings, log_dirs: Sequence[str]) -> str:
+    """Return the directory of the log; "" where a fault leaves it open."""
+    if settings.is_unknown("metadata.log.dir"):
+        return ""
+    return settings.text("metadata.log.dir") or (log_dirs[0] if log_dirs else "")
 
 
 def _connections_by_host(settings: Settings) -> dict[str, int]:
@@ -151,8 +230,9 @@ def _value(settings: Settings, key: str) -> int | bool | None:
 
 
 def _node_id(settings: Settings) -> int:
-    node = settings.integer("node.id", None, at_least=0)
-    broker = settings.integer("broker.id", None)
+    node = settings.guarded(lambda: settings.integer("node.id", None, at_least=0), None)
+    broker = settings.guarded(lambda: settings.integer("broker.id", None), None)
+    settings.needs("node.id")
     if node is None:
         node = settings.integer("broker.id", None, at_least=0)
     if node is None:
@@ -166,21 +246,27 @@ def _node_id(settings: Settings) -> int:
 def _super_users(settings: Settings) -> frozenset[str]:
     """The principals in `super.users` (`StandardAuthorizer.getConfiguredSuperUsers`)."""
     users = [user.strip() for user in (settings.text(SUPER_USERS) or "").split(";")]
-    for user in users:
-        if user and ":" not in user:
+
+    def checked(user: str) -> str:
+        if ":" not in user:
             settings.invalid(
                 SUPER_USERS, user, "expected a string in format principalType:principalName"
             )
-    return frozenset(user for user in users if user)
+        return user
+
+    return frozenset(settings.each(checked, filter(None, users)))
 
 
 def _function(settings: Settings, key: str) -> str:
-    text = settings.text(key) or ""
-    module, colon, attribute = text.partition(":")
-    names = (*module.split("."), *attribute.split("."))
-    if text and not (colon and all(name.isidentifier() for name in names)):
-        settings.invalid(key, text, "It should be of the form module:attribute")
-    return text
+    def read() -> str:
+        text = settings.text(key) or ""
+        module, colon, attribute = text.partition(":")
+        names = (*module.split("."), *attribute.split("."))
+        if text and not (colon and all(name.isidentifier() for name in names)):
+            settings.invalid(key, text, "It should be of the form module:attribute")
+        return text
+
+    return settings.guarded(read, "")
 
 
 def unknown_keys(settings: Settings) -> list[str]:
@@ -195,7 +281,7 @@ def _warnings(settings: Settings) -> tuple[str, ...]:
     warnings = [
         f"{key} has no effect: {why} ({settings.where(key)})"
         for key, why in _WITHOUT_EFFECT.items()
-        if key in settings
+        if key in settings and not settings.is_unknown(key)
     ]
     return (*warnings, *_unknown(settings))
 
@@ -204,7 +290,7 @@ def _not_asked(
     settings: Settings, listeners: Sequence[Listener], protocols: Mapping[str, str]
 ) -> list[str]:
     """A warning for each listener that asks for no certificate, though `ssl.client.auth` says so."""
-    if (settings.text(CLIENT_AUTH) or "none").lower() == "none":
+    if (settings.values.get(CLIENT_AUTH) or "none").lower() == "none":
         return []
     return [
         f"{CLIENT_AUTH} has no effect on {name}, whose protocol is SASL_SSL: set "
@@ -215,7 +301,7 @@ def _not_asked(
 
 
 def _unknown(settings: Settings) -> list[str]:
-    unknown = unknown_keys(settings)
+    unknown = [key for key in unknown_keys(settings) if not settings.is_unknown(key)]
     if not unknown:
         return []
     from difflib import get_close_matches

@@ -22,7 +22,11 @@ def check_paths(settings: Settings) -> None:
 
     A key counts with the prefix of a listener or mechanism, too.
     """
-    for key, value in settings.values.items():
+
+    def check(key: str) -> None:
+        value = settings.values[key]
         names_files = any(key == name or key.endswith(f".{name}") for name in PATH_KEYS)
         if names_files and not is_file_name(path_of(value) or value):
             settings.invalid(key, shown(value), "No file has such a name")
+
+    settings.each(check, settings)

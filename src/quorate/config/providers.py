@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from quorate.base.file_errors import why
 from quorate.config.settings import ConfigError, parse_properties
@@ -24,16 +24,36 @@ Lookup = Callable[[str, str, Params], str | None]
 """Returns the value for a path (may be empty) and a key, None when absent. Raises ConfigError."""
 
 
+class Resolved(NamedTuple):
+    """The values of a file with references replaced."""
+
+    values: dict[str, str]
+    """Without the keys whose references cannot be replaced."""
+    faults: list[ConfigError]
+    open_keys: set[str]
+    """The keys whose value needs a provider that has a fault."""
+
+
 def resolved(values: Mapping[str, str], places: Mapping[str, str]) -> dict[str, str]:
+    """The values of `resolution`. Raises ConfigError, the first of its faults."""
+    found = resolution(values, places)
+    for fault in found.faults:
+        raise fault
+    return found.values
+
+
+def resolution(values: Mapping[str, str], places: Mapping[str, str]) -> Resolved:
     """Replace every reference in `values` and leave out the providers' own keys.
 
     Replacement is not recursive. A `${...}` whose provider `config.providers` does not name stays as
     it is. Unlike Kafka, a reference to a missing value is refused: Kafka would keep the text
     `${...}`, which would then become the name of a log directory.
 
-    `values` and `places` map a key to its text and to its source. Raises ConfigError.
+    `values` and `places` map a key to its text and to its source.
     """
     names = [name for name in COMMA.split(values.get(PROVIDERS, "").strip()) if name]
+    faults: list[ConfigError] = []
+    open_keys: set[str] = set()
     found: dict[str, tuple[Lookup, Params]] = {}
     for name in names:
         prefix = f"{PROVIDERS}.{name}."
@@ -43,11 +63,9 @@ def resolved(values: Mapping[str, str], places: Mapping[str, str]) -> dict[str, 
             where = places.get(f"{prefix}class", places[PROVIDERS])
             known = ", ".join(f"{_PACKAGE}{one}" for one in _KINDS)
             problem = f"the class {kind} is not supported" if kind else f"{prefix}class is missing"
-            raise ConfigError(
-                f"Config provider {name}: {problem}; supported are {known}",
-                key=f"{prefix}class",
-                where=where,
-            )
+            why = f"Config provider {name}: {problem}; supported are {known}"
+            faults.append(ConfigError(why, key=f"{prefix}class", where=where))
+            continue
         start = f"{prefix}param."
         params = {
             key[len(start) :]: value for key, value in values.items() if key.startswith(start)
@@ -58,23 +76,29 @@ def resolved(values: Mapping[str, str], places: Mapping[str, str]) -> dict[str, 
         def one(match: re.Match[str]) -> str:
             name, path, wanted = match[1], match[2] or "", match[3]
             if name not in found:
+                if name in names:
+                    open_keys.add(key)
                 return match[0]
             lookup, params = found[name]
             try:
                 resolved_value = lookup(path, wanted, params)
+                why = f"{key}: {match[0]} has no value"
             except ConfigError as error:
-                raise ConfigError(error.reason, key=key, where=places.get(key)) from None
+                resolved_value, why = None, error.reason
             if resolved_value is None:
-                raise ConfigError(f"{key}: {match[0]} has no value", key=key, where=places.get(key))
+                faults.append(ConfigError(why, key=key, where=places.get(key)))
+                return match[0]
             return resolved_value
 
         return _REFERENCE.sub(one, value)
 
-    return {
+    replaced = {
         key: replace(key, value)
         for key, value in values.items()
         if key != PROVIDERS and not key.startswith(f"{PROVIDERS}.")
     }
+    wrong = open_keys.union(fault.key for fault in faults if fault.key)
+    return Resolved({k: v for k, v in replaced.items() if k not in wrong}, faults, open_keys)
 
 
 def files_of(values: Mapping[str, str]) -> Iterator[str]:

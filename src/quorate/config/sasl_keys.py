@@ -184,7 +184,7 @@ def foreign_classes(settings: Settings, listeners: Collection[str]) -> Iterator[
     """Each key that names a class of others, in any form, and the text about it."""
     own = {name.lower() for name in listeners}
     for key in settings:
-        parts, value = split_key(key), settings.text(key)
+        parts, value = split_key(key), settings.values.get(key)
         if parts is None or parts.name not in CLASSES or not value:
             continue
         if parts.listener is not None and parts.listener.lower() not in own:

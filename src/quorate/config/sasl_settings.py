@@ -77,6 +77,8 @@ def sasl_settings(
 ) -> SaslSettings:
     """Read the keys. The first wrong value becomes `problem`: a file may be that of a Java node.
 
+    Settings that collect faults have each wrong value, and the result is what is left.
+
     `protocols`: listener name (upper case) -> security protocol; `controllers`: names of the
     controller's listeners. Without a listener with SASL among them nothing is checked.
     """
@@ -90,48 +92,65 @@ def sasl_settings(
 
 
 def _checked(settings: Settings, names: list[str], controllers: tuple[str, ...]) -> SaslSettings:
-    for key, why in foreign_classes(settings, names):
-        settings.refuse(key, why)
+    settings.each(lambda foreign: settings.refuse(*foreign), foreign_classes(settings, names))
     listeners = {name: _listener(settings, name) for name in names}
-    mechanism = settings.text(keys.CONTROLLER_MECHANISM) or "GSSAPI"
+    mechanism = settings.values.get(keys.CONTROLLER_MECHANISM) or "GSSAPI"
     first = names[0]
-    if first == controllers[0].upper():  # the peers are asked through their first listener
+
+    def check_own() -> None:
+        settings.needs(keys.CONTROLLER_MECHANISM)
         _check_mechanism(settings, keys.CONTROLLER_MECHANISM, mechanism)
         if mechanism not in listeners[first].jaas:
             _missing_jaas(settings, first, mechanism)
+
+    if first == controllers[0].upper():  # the peers are asked through their first listener
+        settings.guarded(check_own, None)
     delay_ms = _at_least(settings, keys.FAILURE_DELAY, 100, 0)
     return SaslSettings(listeners, mechanism, delay_ms)
 
 
 def _listener(settings: Settings, name: str) -> ListenerSasl:
-    key = effective(settings, keys.ENABLED, name)
-    mechanisms = settings.distinct(key) or ("GSSAPI",)
-    for mechanism in mechanisms:
-        _check_mechanism(settings, key, mechanism)
-    own = settings.text(keys.CONTROLLER_MECHANISM)
+    mechanisms = _mechanisms(settings, name)
+    own = settings.values.get(keys.CONTROLLER_MECHANISM)
     jaas = {}
-    for mechanism in dict.fromkeys((*mechanisms, *((own,) if own else ()))):
+
+    def read_jaas(mechanism: str) -> None:
         place = effective(settings, keys.JAAS, name, mechanism)
         text = settings.text(place)
         if text:
             jaas[mechanism] = JaasValue(place, text, settings.where(place))
         elif mechanism in mechanisms:
             _missing_jaas(settings, name, mechanism)
+
+    settings.each(read_jaas, dict.fromkeys((*mechanisms, *((own,) if own else ()))))
     oauth = _oauth(settings, name)
     return ListenerSasl(
         mechanisms,
         jaas,
         {mechanism: _reauth_ms(settings, name, mechanism) for mechanism in mechanisms},
-        "OAUTHBEARER" in mechanisms and _unsecured(settings, name, oauth),
+        "OAUTHBEARER" in mechanisms
+        and settings.guarded(lambda: _unsecured(settings, name, oauth), False),
         oauth,
         _at_least(settings, effective(settings, keys.MAX_RECEIVE, name), 524_288, 0),
     )
 
 
+def _mechanisms(settings: Settings, listener: str) -> tuple[str, ...]:
+    """`sasl.enabled.mechanisms` of a listener, those without a fault."""
+    key = effective(settings, keys.ENABLED, listener)
+
+    def checked(mechanism: str) -> str:
+        _check_mechanism(settings, key, mechanism)
+        return mechanism
+
+    found = settings.guarded(lambda: settings.distinct(key) or ("GSSAPI",), ())
+    return tuple(settings.each(checked, found))
+
+
 def _reauth_ms(settings: Settings, listener: str, mechanism: str) -> int:
     """The time (ms) until a new login."""
     key = effective(settings, keys.MAX_REAUTH, listener, mechanism)
-    return max(settings.integer(key, 0, bits=64) or 0, 0)
+    return max(settings.guarded(lambda: settings.integer(key, 0, bits=64), 0) or 0, 0)
 
 
 def _unsecured(settings: Settings, listener: str, oauth: OAuthSettings) -> bool:
@@ -139,6 +158,7 @@ def _unsecured(settings: Settings, listener: str, oauth: OAuthSettings) -> bool:
     place = effective(settings, keys.HANDLER, listener, "OAUTHBEARER")
     if settings.text(place) == keys.UNSECURED:
         return True
+    settings.needs(effective(settings, keys.JWKS_URL, listener, "OAUTHBEARER"))
     if oauth.jwks_url is None:
         settings.refuse(
             keys.JWKS_URL,
@@ -153,17 +173,22 @@ def _oauth(settings: Settings, listener: str) -> OAuthSettings:
         return effective(settings, name, listener, "OAUTHBEARER")
 
     def text(name: str) -> str | None:
-        return settings.text(key(name)) or None
+        return settings.guarded(lambda: settings.text(key(name)), None) or None
 
     url = text(keys.JWKS_URL)
-    if url is not None and not url.startswith(("file:", "http:", "https:")):
-        settings.invalid(key(keys.JWKS_URL), url, "It should be a file: or https: URL")
+
+    def check_url() -> None:
+        if url is not None and not url.startswith(("file:", "http:", "https:")):
+            settings.invalid(key(keys.JWKS_URL), url, "It should be a file: or https: URL")
+
+    settings.guarded(check_url, None)
+    audience = settings.guarded(lambda: settings.items(key(keys.AUDIENCE)), None)
     return OAuthSettings(
         url,
         _at_least(settings, key(keys.JWKS_REFRESH), _HOUR_MS, _FIVE_SECONDS_MS, 64),
         _at_least(settings, key(keys.JWKS_BACKOFF), 100, 0, 64),
         _at_least(settings, key(keys.JWKS_BACKOFF_MAX), 10_000, 0, 64),
-        tuple(filter(None, settings.items(key(keys.AUDIENCE)) or ())),
+        tuple(filter(None, audience or ())),
         text(keys.ISSUER),
         _at_least(settings, key(keys.CLOCK_SKEW), 30, 0),
         text(keys.SUBJECT_CLAIM) or "sub",
@@ -196,5 +221,7 @@ def _missing_jaas(settings: Settings, listener: str, mechanism: str) -> None:
 
 
 def _at_least(settings: Settings, key: str, default: int, least: int, bits: int = 32) -> int:
-    value = settings.integer(key, default, at_least=least, bits=bits)
+    value = settings.guarded(
+        lambda: settings.integer(key, default, at_least=least, bits=bits), default
+    )
     return default if value is None else value

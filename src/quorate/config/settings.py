@@ -5,14 +5,17 @@ The rules for types and ranges are those of `org.apache.kafka.common.config.Conf
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NoReturn
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NoReturn, TypeVar
 
 from quorate.base.errors import QuorateError
 from quorate.config_definitions.java_text import BLANKS, COMMA, parse_double, parse_integer
 from quorate.formats.properties import PropertiesError, Property, load_properties
 
 _TYPE_NAMES: Final = {16: "SHORT", 32: "INT", 64: "LONG"}
+_Entry = TypeVar("_Entry")
+_Found = TypeVar("_Found")
+_Other = TypeVar("_Other")
 
 
 class ConfigError(QuorateError):
@@ -29,7 +32,10 @@ class ConfigError(QuorateError):
 
 
 class Settings:
-    """Keys and values of one properties file and its overrides, with the source of each."""
+    """Keys and values of one properties file and its overrides, with the source of each.
+
+    The first fault ends the reading, as in Kafka. `CollectingSettings` goes on behind each.
+    """
 
     def __init__(
         self, values: Mapping[str, str], places: Mapping[str, str], source: str = ""
@@ -63,13 +69,31 @@ class Settings:
         """Raise ConfigError with Kafka's message for a wrong value."""
         self.refuse(key, f"Invalid value {value} for configuration {key}: {why}")
 
+    def guarded(self, read: Callable[[], _Found], otherwise: _Other) -> _Found | _Other:
+        """What `read` returns. `otherwise` is for a reader that goes on behind a ConfigError."""
+        return read()
+
+    def each(self, read: Callable[[_Entry], _Found], entries: Iterable[_Entry]) -> list[_Found]:
+        """What `read` returns for each of independent entries. Raises what `read` raises."""
+        return [read(entry) for entry in entries]
+
+    def needs(self, *keys: str) -> None:
+        """Say that a rule has no meaning without the values of these keys."""
+
+    def leave_open(self, keys: Iterable[str]) -> None:
+        """Say that nothing is known of the values of these keys: a fault elsewhere is noted."""
+
+    def is_unknown(self, key: str) -> bool:
+        """Whether a fault leaves the value of the key open; the reading ended there, if it ends at all."""
+        return False
+
     def text(self, key: str) -> str | None:
         """The value as text; None when the key is absent."""
         return self._values.get(key)
 
     def required(self, key: str) -> str:
         """The value as text. Raises ConfigError when the key is absent."""
-        value = self._values.get(key)
+        value = self.text(key)
         if value is None:
             self.refuse(key, f'Missing required configuration "{key}" which has no default value.')
         return value
@@ -78,7 +102,7 @@ class Settings:
         self, key: str, default: int | None, *, at_least: int | None = None, bits: int = 32
     ) -> int | None:
         """A signed integer of `bits` bits; `default` when the key is absent. Raises ConfigError."""
-        text = self._values.get(key)
+        text = self.text(key)
         if text is None:
             return default
         number = parse_integer(text, bits)
@@ -90,7 +114,7 @@ class Settings:
 
     def double(self, key: str) -> float | None:
         """A decimal number in Java's syntax; None when the key is absent. Raises ConfigError."""
-        text = self._values.get(key)
+        text = self.text(key)
         if text is None:
             return None
         number = parse_double(text)
@@ -100,7 +124,7 @@ class Settings:
 
     def boolean(self, key: str, default: bool) -> bool:
         """`true` or `false` in any case; `default` when the key is absent. Raises ConfigError."""
-        text = self._values.get(key)
+        text = self.text(key)
         if text is None:
             return default
         if text.lower() not in ("true", "false"):
@@ -109,7 +133,7 @@ class Settings:
 
     def items(self, key: str) -> tuple[str, ...] | None:
         """The comma-separated values, empty ones included; None when the key is absent."""
-        text = self._values.get(key)
+        text = self.text(key)
         if text is None:
             return None
         return tuple(COMMA.split(text)) if text else ()
@@ -133,12 +157,15 @@ class Settings:
         once = tuple(dict.fromkeys(values))
         if once != values:
             self.notes.append(f"Duplicate values of {key} are ignored ({self.where(key)})")
-        for value in values:
+
+        def checked(value: str) -> str:
             if not value:
                 self.refuse(key, f"Configuration '{key}' values must not be empty.")
             if one_of and value not in one_of:
                 self.invalid(key, value, f"String must be one of: {', '.join(one_of)}")
-        return once
+            return value
+
+        return tuple(self.each(checked, once))
 
 
 def parse_properties(data: bytes, source: str) -> dict[str, Property]:

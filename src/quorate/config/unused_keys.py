@@ -10,6 +10,7 @@ only a broker with its libraries can check are ignored: names of classes and fil
 from __future__ import annotations
 
 from collections.abc import Container
+from functools import partial
 from typing import Final
 
 from quorate.config.settings import Settings
@@ -26,11 +27,15 @@ def check_unused(settings: Settings, used: Container[str]) -> None:
     """
     for key, definition in broker_configs().items():
         if key in settings and key not in used:
-            _check(settings, definition)
+            settings.guarded(partial(_check, settings, definition), None)
+    settings.guarded(lambda: _check_protocols(settings), None)
+    check_groups(settings)
+
+
+def _check_protocols(settings: Settings) -> None:
     protocols = settings.items(_GROUPS)
     if protocols is not None and "classic" not in protocols:
         settings.refuse(_GROUPS, "Disabling the 'classic' protocol is not supported.")
-    check_groups(settings)
 
 
 def _check(settings: Settings, definition: Definition) -> None:
@@ -80,26 +85,38 @@ def check_groups(settings: Settings) -> None:
 
 
 def _check_codec(settings: Settings, key: str) -> None:
-    codec = settings.integer(key, 0)
-    if codec not in _CODEC_IDS:
-        settings.refuse(key, f"Unknown compression type id: {codec}")
+    def check() -> None:
+        codec = settings.integer(key, 0)
+        if codec not in _CODEC_IDS:
+            settings.refuse(key, f"Unknown compression type id: {codec}")
+
+    settings.guarded(check, None)
 
 
 def _check_times(settings: Settings, kind: str) -> None:
     group = f"group.{kind}."
     _check_bounds(settings, group, _HEARTBEAT)
     _check_bounds(settings, group, _SESSION)
+    settings.guarded(lambda: _check_heartbeat(settings, group), None)
+    if kind == "share":
+        settings.guarded(lambda: _check_assignors(settings), None)
+    _check_bounds(settings, group, _ASSIGNMENT)
+
+
+def _check_heartbeat(settings: Settings, group: str) -> None:
     if _number(settings, group + _HEARTBEAT) >= _number(settings, group + _SESSION):
         settings.refuse(
             group + _HEARTBEAT, f"{group}{_HEARTBEAT} must be less than {group}{_SESSION}"
         )
+
+
+def _check_assignors(settings: Settings) -> None:
     count = len(set(settings.items(_SHARE_ASSIGNORS) or ("simple",)))
-    if kind == "share" and count != 1:
+    if count != 1:
         settings.refuse(
             _SHARE_ASSIGNORS,
             f"{_SHARE_ASSIGNORS} must contain exactly one assignor, but found {count}",
         )
-    _check_bounds(settings, group, _ASSIGNMENT)
 
 
 def _check_bounds(settings: Settings, group: str, name: str) -> None:
@@ -109,16 +126,23 @@ def _check_bounds(settings: Settings, group: str, name: str) -> None:
 
 
 def _not_below(settings: Settings, larger: str, smaller: str) -> None:
-    if _number(settings, larger) < _number(settings, smaller):
-        settings.refuse(larger, f"{larger} must be greater than or equal to {smaller}")
+    def check() -> None:
+        if _number(settings, larger) < _number(settings, smaller):
+            settings.refuse(larger, f"{larger} must be greater than or equal to {smaller}")
+
+    settings.guarded(check, None)
 
 
 def _in_order(settings: Settings, smaller: str, larger: str) -> None:
-    if _number(settings, smaller) > _number(settings, larger):
-        settings.refuse(smaller, f"{smaller} must be less than or equal to {larger}")
+    def check() -> None:
+        if _number(settings, smaller) > _number(settings, larger):
+            settings.refuse(smaller, f"{smaller} must be less than or equal to {larger}")
+
+    settings.guarded(check, None)
 
 
 def _number(settings: Settings, key: str) -> int:
+    settings.needs(key)
     definition = broker_configs()[key]
     value = parse(definition, settings.values.get(key, definition.default))
     assert isinstance(value, int)

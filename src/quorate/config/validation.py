@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from quorate.base.ids import Listeners
-from quorate.config.listeners import NO_NAME
+from quorate.config.listeners import CONTROLLER_NAMES, LISTENERS, NO_NAME, PROTOCOL_MAP
 from quorate.config.node_config import AUTHORIZER
 from quorate.config.settings import Settings
 from quorate.config_definitions.java_text import COMMA
@@ -22,6 +23,7 @@ OVERRIDES: Final = "max.connections.per.ip.overrides"
 DELAY: Final = "connection.failed.authentication.delay.ms"
 _MECHANISMS: Final = "sasl.enabled.mechanisms"
 _BROKER_MECHANISM: Final = "sasl.mechanism.inter.broker.protocol"
+_WAIT: Final = "replica.fetch.wait.max.ms"
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 60 * _MINUTE_MS
 _MIB: Final = 1024 * 1024
@@ -30,12 +32,30 @@ _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*", re.ASCII)
 
 def check_broker_times(settings: Settings) -> None:
     """Check a broker's segment, retention, cleaner and replica keys. Raises ConfigError."""
+    for rule in (
+        _check_roll,
+        _check_jitter,
+        _check_retention,
+        _check_cleaner,
+        _check_wait,
+        _check_lag,
+    ):
+        settings.guarded(partial(rule, settings), None)
+
+
+def _check_roll(settings: Settings) -> None:
     if _first_ms(settings, "log.roll.ms", ("log.roll.hours", 168, _HOUR_MS)) < 1:
         settings.refuse("log.roll.ms", "log.roll.ms must be greater than or equal to 1")
+
+
+def _check_jitter(settings: Settings) -> None:
     if _first_ms(settings, "log.roll.jitter.ms", ("log.roll.jitter.hours", 0, _HOUR_MS)) < 0:
         settings.refuse(
             "log.roll.jitter.ms", "log.roll.jitter.ms must be greater than or equal to 0"
         )
+
+
+def _check_retention(settings: Settings) -> None:
     minutes = ("log.retention.minutes", None, _MINUTE_MS)
     hours = ("log.retention.hours", 168, _HOUR_MS)
     if _first_ms(settings, "log.retention.ms", minutes, hours) == 0:
@@ -43,6 +63,9 @@ def check_broker_times(settings: Settings) -> None:
             "log.retention.ms",
             "log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
         )
+
+
+def _check_cleaner(settings: Settings) -> None:
     threads = _number(settings, "log.cleaner.threads", 1)
     buffer = _number(settings, "log.cleaner.dedupe.buffer.size", 128 * _MIB)
     if threads < 1 or buffer <= _MIB * threads:
@@ -50,16 +73,22 @@ def check_broker_times(settings: Settings) -> None:
             "log.cleaner.dedupe.buffer.size",
             "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
         )
-    wait = _number(settings, "replica.fetch.wait.max.ms", 500)
+
+
+def _check_wait(settings: Settings) -> None:
+    wait = _number(settings, _WAIT, 500)
     if wait > _number(settings, "replica.socket.timeout.ms", 30_000):
         settings.refuse(
             "replica.socket.timeout.ms",
             "replica.socket.timeout.ms should always be at least replica.fetch.wait.max.ms to "
             "prevent unnecessary socket timeouts",
         )
-    if wait > _number(settings, "replica.lag.time.max.ms", 30_000):
+
+
+def _check_lag(settings: Settings) -> None:
+    if _number(settings, _WAIT, 500) > _number(settings, "replica.lag.time.max.ms", 30_000):
         settings.refuse(
-            "replica.fetch.wait.max.ms",
+            _WAIT,
             "replica.fetch.wait.max.ms should always be less than or equal to "
             "replica.lag.time.max.ms to prevent frequent changes in ISR",
         )
@@ -85,13 +114,18 @@ def _first_ms(settings: Settings, key: str, *coarser: tuple[str, int | None, int
 def check_early_start(settings: Settings, bound: Listeners) -> None:
     """Check that `early.start.listeners` names existing listeners. Raises ConfigError."""
     names = {listener.name for listener in bound}
-    for name in settings.distinct(EARLY, may_be_empty=True) or ():
+
+    def check(name: str) -> None:
         if name not in names:
             settings.refuse(
                 EARLY,
                 f"{EARLY} contains listener {name}, but this is not contained in listeners or "
                 "controller.listener.names",
             )
+
+    early = settings.distinct(EARLY, may_be_empty=True) or ()
+    settings.needs(LISTENERS, CONTROLLER_NAMES)
+    settings.each(check, early)
 
 
 def late_listeners(settings: Settings, bound: Listeners, of_quorum: str) -> frozenset[str]:
@@ -118,6 +152,7 @@ def between_brokers(settings: Settings, protocols: Mapping[str, str]) -> tuple[s
         )
     if not name:
         settings.refuse(BETWEEN_BROKERS, NO_NAME)
+    settings.needs(PROTOCOL_MAP, CONTROLLER_NAMES)
     if name.upper() not in protocols:
         settings.refuse(
             BETWEEN_BROKERS,
@@ -168,14 +203,28 @@ def check_connections(
     settings: Settings, per_ip: int, by_host: Mapping[str, int], max_idle_ms: int
 ) -> None:
     """Check the connection limits and the idle time against each other. Raises ConfigError."""
-    if per_ip == 0 and not by_host:
-        settings.refuse(
-            "max.connections.per.ip",
-            f"max.connections.per.ip can be set to zero only if {OVERRIDES} property is set.",
-        )
+
+    def check_zero() -> None:
+        settings.needs(OVERRIDES)
+        if per_ip == 0 and not by_host:
+            settings.refuse(
+                "max.connections.per.ip",
+                f"max.connections.per.ip can be set to zero only if {OVERRIDES} property is set.",
+            )
+
+    settings.guarded(check_zero, None)
+    settings.guarded(lambda: _check_hosts(settings, by_host), None)
+    settings.guarded(lambda: _check_idle(settings, max_idle_ms), None)
+
+
+def _check_hosts(settings: Settings, by_host: Mapping[str, int]) -> None:
     wrong = [host for host in by_host if not _HOST.fullmatch(host)]
     if wrong:
         settings.refuse(OVERRIDES, f"{OVERRIDES} contains invalid addresses : {','.join(wrong)}")
+
+
+def _check_idle(settings: Settings, max_idle_ms: int) -> None:
+    settings.needs("connections.max.idle.ms")
     delay_ms = _number(settings, DELAY, 100)
     if 0 <= max_idle_ms <= delay_ms:
         settings.refuse(

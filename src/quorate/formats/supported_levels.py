@@ -6,7 +6,7 @@ record, as leader too (`FeatureControlManager.replay` is fatal for the same leve
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from quorate.base.errors import QuorateError
@@ -40,6 +40,8 @@ class UnsupportedLevelError(QuorateError):
     """A finalized feature has a level that this node does not support."""
 
     exit_code = 1
+    feature: tuple[str, int] = ("", 0)
+    """The name and the level."""
 
 
 def check_level(name: str, level: int, unstable: bool, where: str) -> None:
@@ -54,10 +56,12 @@ def check_level(name: str, level: int, unstable: bool, where: str) -> None:
     supports = f"levels {low} to {high}" if high else "no level of it"
     if name == METADATA_VERSION:
         supports += f" ({MetadataVersion(low)} to {MetadataVersion(high)})"
-    raise UnsupportedLevelError(
+    error = UnsupportedLevelError(
         f"{where}: feature {name} has level {level}{_called(name, level)}, and this node supports "
         f"{supports}. {_release(name, level)}"
     )
+    error.feature = (name, level)
+    raise error
 
 
 def check_values(values: Iterable[bytes], unstable: bool, where: str) -> None:
@@ -65,11 +69,22 @@ def check_values(values: Iterable[bytes], unstable: bool, where: str) -> None:
 
     Raises UnsupportedLevelError, and RecordError for a damaged record.
     """
+    for problem in level_problems(values, unstable, where):
+        raise problem
+
+
+def level_problems(
+    values: Iterable[bytes], unstable: bool, where: str
+) -> Iterator[UnsupportedLevelError]:
+    """What `check_values` would raise, one after the other. Raises RecordError for a damaged record."""
     for value in values:
         if value.startswith(FEATURE_LEVEL_FRAME):
             record = decode_record(value)[0]
             assert isinstance(record, FeatureLevelRecord)
-            check_level(record.name, record.feature_level, unstable, where)
+            try:
+                check_level(record.name, record.feature_level, unstable, where)
+            except UnsupportedLevelError as problem:
+                yield problem
 
 
 def _called(name: str, level: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -69,48 +69,62 @@ def verify(
     node_id: int | None = None,
     member: bool = False,
 ) -> None:
-    """Check that all directories belong to one node of one cluster and have distinct ids.
+    """Raise the first of `mismatches` (IdentityError)."""
+    for problem in mismatches(ensemble, cluster_id, node_id, member):
+        raise problem
+
+
+def mismatches(
+    ensemble: MetaPropertiesEnsemble,
+    cluster_id: str | None = None,
+    node_id: int | None = None,
+    member: bool = False,
+) -> Iterator[IdentityError]:
+    """What keeps the directories from being those of one node of one cluster, with distinct ids.
 
     `cluster_id` and `node_id` are the expected values; None expects the first value found. `member`:
-    the directories belong to a member of quorate.embed instead of a controller. Raises
-    IdentityError. Source: `MetaPropertiesEnsemble.verify`; messages are Kafka's.
+    the directories belong to a member of quorate.embed instead of a controller. Source:
+    `MetaPropertiesEnsemble.verify`; messages are Kafka's.
     """
     seen: dict[Uuid, str] = {}
     for directory, meta in ensemble.found.items():
         # A controller must not open a member's log: its records have another format.
         if meta.member != member:
-            raise IdentityError(wrong_kind_message(directory, meta))
+            yield IdentityError(wrong_kind_message(directory, meta))
+            continue
         path = os.path.join(directory, META_PROPERTIES)
         cluster_id = cluster_id or meta.cluster_id
         if meta.cluster_id not in (None, cluster_id):
-            raise IdentityError(
+            yield IdentityError(
                 f"Invalid cluster.id in: {path}. Expected {cluster_id}, but read {meta.cluster_id}"
             )
         node_id = meta.node_id if node_id is None else node_id
         if meta.node_id not in (None, node_id):
-            raise IdentityError(
+            yield IdentityError(
                 f"Stored node id {meta.node_id} doesn't match previous node id {node_id} in "
                 f"{path}. If you moved your data, make sure your configured node id matches. If "
                 "you intend to create a new node, you should remove all data in your data "
                 f"directories. (node.id is {meta.node_id} there, {node_id} here)"
             )
         if meta.directory_id is not None:
-            _check_directory_id(meta.directory_id, directory, seen)
+            yield from _directory_id_problems(meta.directory_id, directory, seen)
             seen[meta.directory_id] = directory
     home = ensemble.metadata_log_dir
     if home is not None and home in ensemble.failed:
-        raise IdentityError(
+        yield IdentityError(
             f"Encountered I/O error in metadata log directory {home}. Cannot continue. "
             f"({ensemble.failed[home]})"
         )
 
 
-def _check_directory_id(directory_id: Uuid, directory: str, seen: Mapping[Uuid, str]) -> None:
+def _directory_id_problems(
+    directory_id: Uuid, directory: str, seen: Mapping[Uuid, str]
+) -> Iterator[IdentityError]:
     text = uuid_to_text(directory_id)
     if is_reserved_directory(directory_id):
-        raise IdentityError(f"Invalid reserved directory ID {text} found in {directory}")
+        yield IdentityError(f"Invalid reserved directory ID {text} found in {directory}")
     if directory_id in seen:
-        raise IdentityError(
+        yield IdentityError(
             f"Duplicate directory ID {text} found. It was the ID of {seen[directory_id]}, but "
             f"also of {directory}"
         )
@@ -155,27 +169,40 @@ def load_identity(config: NodeConfig, member: bool = False) -> NodeIdentity:
 
 def checked_ensemble(config: NodeConfig, member: bool = False) -> MetaPropertiesEnsemble:
     """The files of `load_identity`, with all of its checks; only reads. Raises IdentityError."""
-    # 1. At least one directory must be formatted.
     ensemble = load_ensemble(config.directories, config.metadata_log_dir)
+    for problem in directory_problems(config, ensemble, config.node_id, member):
+        raise problem
+    return ensemble
+
+
+def directory_problems(
+    config: NodeConfig,
+    ensemble: MetaPropertiesEnsemble,
+    node_id: int | None,
+    member: bool = False,
+) -> Iterator[IdentityError]:
+    """Why the files of the directories keep a node from starting. `node_id`: None where it is unknown."""
+    # 1. At least one directory must be formatted.
     if not ensemble.found:
         where = ", ".join(config.directories)
         reasons = "; ".join(ensemble.failed.values())
         advice = f": {reasons}" if reasons else ": run 'quorate storage format' first"
-        raise IdentityError(f"No readable meta.properties files found in {where}{advice}")
+        yield IdentityError(f"No readable meta.properties files found in {where}{advice}")
+        return
     # 2. All formatted ones must belong to this node.
-    verify(ensemble, node_id=config.node_id, member=member)
+    yield from mismatches(ensemble, node_id=node_id, member=member)
     # 3. A metadata log in another directory means that metadata.log.dir was changed: starting with an
     #    empty log would forget votes and acknowledged records.
     for directory in ensemble.found:
         stray = os.path.join(directory, PARTITION_DIRECTORY)
         if directory != config.metadata_log_dir and os.path.exists(stray):
-            raise IdentityError(
+            yield IdentityError(
                 f"Found unexpected metadata location in data directory `{stray}` (the configured "
                 f"metadata directory is {config.metadata_log_dir})."
             )
     # 4. A new directory beside formatted ones must be formatted first.
     for directory in ensemble.empty:
-        raise IdentityError(
+        yield IdentityError(
             f"No `meta.properties` found in {directory} (have you run `quorate storage format` to "
             "format the directory?)"
         )
@@ -183,8 +210,7 @@ def checked_ensemble(config: NodeConfig, member: bool = False) -> MetaProperties
     for directory, meta in ensemble.found.items():
         if meta.node_id is None or meta.cluster_id is None:
             what = "node ID" if meta.node_id is None else "cluster ID"
-            raise IdentityError(f"Error: {what} not found in {directory}{HOW_TO_REPAIR}")
-    return ensemble
+            yield IdentityError(f"Error: {what} not found in {directory}{HOW_TO_REPAIR}")
 
 
 def _identity(config: NodeConfig, ensemble: MetaPropertiesEnsemble) -> NodeIdentity:

@@ -8,12 +8,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from quorate.formats.batch import iter_batches, values
 from quorate.formats.files import snapshot_name
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID
-from quorate.formats.supported_levels import FEATURE_LEVEL_FRAME, check_level, check_values
+from quorate.formats.supported_levels import (
+    FEATURE_LEVEL_FRAME,
+    UnsupportedLevelError,
+    check_level,
+    check_values,
+    level_problems,
+)
 from quorate.formats.versions import KRAFT_VERSION
 from quorate.raft.values import Batch, KRaftVersion, RecoveredLog
 from quorate.storage.batches import ReadableStorage, log_parts, snapshot_batches
@@ -43,19 +49,40 @@ class FeatureGuard:
         check_values(found, self.unstable, where)
 
 
-def check_log(storage: ReadableStorage, log: RecoveredLog, unstable: bool) -> bool:
+def _kraft_problems(log: RecoveredLog, unstable: bool) -> Iterator[UnsupportedLevelError]:
+    levels = [
+        (record.version, f"offset {offset}")
+        for offset, record in log.control_records
+        if isinstance(record, KRaftVersion)
+    ]
+    if log.snapshot_control is not None:
+        levels.insert(0, (log.snapshot_control.kraft_version, snapshot_name(log.snapshots[-1])))
+    for level, where in levels:
+        try:
+            check_level(KRAFT_VERSION, level, unstable, where)
+        except UnsupportedLevelError as problem:
+            yield problem
+
+
+def _raise(problem: UnsupportedLevelError) -> None:
+    raise problem
+
+
+def check_log(
+    storage: ReadableStorage,
+    log: RecoveredLog,
+    unstable: bool,
+    refuse: Callable[[UnsupportedLevelError], object] = _raise,
+) -> bool:
     """Check what a node has on its disk, before it starts.
 
     Returns whether there is any level: without one, the log may begin with the bootstrap records.
-    Raises UnsupportedLevelError, StorageError, and RecordError for a damaged record.
+    `refuse` gets each level that is not supported, and raises the error or notes it. Raises
+    StorageError, and RecordError for a damaged record.
     """
     # 1. kraft.version.
-    if log.snapshot_control is not None:
-        where = snapshot_name(log.snapshots[-1])
-        check_level(KRAFT_VERSION, log.snapshot_control.kraft_version, unstable, where)
-    for offset, record in log.control_records:
-        if isinstance(record, KRaftVersion):
-            check_level(KRAFT_VERSION, record.version, unstable, f"offset {offset}")
+    for problem in _kraft_problems(log, unstable):
+        refuse(problem)
     # 2. The newest snapshot. Its features come first (`FeaturesImage.write`): stop behind them. The
     #    records of 0-0 are not committed state.
     found = False
@@ -65,7 +92,8 @@ def check_log(storage: ReadableStorage, log: RecoveredLog, unstable: bool) -> bo
             some = [] if view.is_control else values(view)
             if not some:
                 continue
-            check_values(some, unstable, f"snapshot {snapshot_name(newest)}")
+            for problem in level_problems(some, unstable, f"snapshot {snapshot_name(newest)}"):
+                refuse(problem)
             found = found or any(value.startswith(FEATURE_LEVEL_FRAME) for value in some)
             if not some[-1].startswith(FEATURE_LEVEL_FRAME):
                 break
@@ -78,6 +106,7 @@ def check_log(storage: ReadableStorage, log: RecoveredLog, unstable: bool) -> bo
             if not view.is_control:
                 some = values(view)
                 where = f"offsets {view.base_offset} to {view.last_offset}"
-                check_values(some, unstable, where)
+                for problem in level_problems(some, unstable, where):
+                    refuse(problem)
                 found = found or any(value.startswith(FEATURE_LEVEL_FRAME) for value in some)
     return found

@@ -22,7 +22,7 @@ from quorate.config.security_settings import (
 )
 from quorate.config.settings import ConfigError
 from quorate.security.principal import ANONYMOUS, USER, KafkaPrincipal, SslPrincipalMapper
-from quorate.security.tls.contexts import client_context, server_context
+from quorate.security.tls.contexts import client_context, context_problems, server_context
 from quorate.security.tls.names import subject_of
 from quorate.security.tls.reload import (
     NewContext,
@@ -115,7 +115,7 @@ class NodeSecurity:
         self._reader: Reader = self._process.make
         self._principal_of = principal_builder(config)
         self.peers: PeerSecurity = OPEN_PEER
-        self.pages = _pages(config)
+        self.pages = page_security(config)
         """Who may read the pages of the HTTP listener."""
         if self.pages.certificates is not None:
             self._certificates["HTTP listener"] = self.pages.certificates
@@ -132,18 +132,8 @@ class NodeSecurity:
                 peer = _PeerTls(self._values(name), wall_s)
                 self.peers = PeerSecurity(wrap=peer.wrap)
                 self._add("connections to controllers", name, peer.certificates)
-        except StoreError as error:
-            raise ConfigError(
-                f"Listener {name}: {error} (also with the prefix {listener_prefix(name)})",
-                key=error.key,
-                where=config.source or None,
-            ) from None
         except QuorateError as error:
-            raise ConfigError(
-                f"Listener {name}: {MAPPING_RULES}: {error}",
-                key=MAPPING_RULES,
-                where=config.source or None,
-            ) from None
+            raise _fault(config, name, error) from None
 
     def _values(self, listener: str) -> dict[str, str]:
         return listener_values(self._file, listener, self._protocols[listener])
@@ -273,19 +263,56 @@ class NodeSecurity:
         }
 
 
+def tls_problems(config: NodeConfig) -> Iterator[ConfigError]:
+    """What is wrong with the keys of TLS, as far as each can be looked at without the others."""
+    peers = config.controller_listener_names[0].upper()
+    for name, protocol in config.security_protocols.items():
+        if protocol not in TLS_PROTOCOLS:
+            continue
+        values = listener_values(config.file, name, protocol)
+        is_bound = name in {listener.name for listener in config.listeners}
+        for is_server in (*((True,) if is_bound else ()), *((False,) if name == peers else ())):
+            for problem in context_problems(values, is_server=is_server):
+                yield _fault(config, name, problem)
+        if is_bound and protocol == "SSL":
+            try:
+                SslPrincipalMapper(values.get(MAPPING_RULES))
+            except QuorateError as error:
+                yield _fault(config, name, error)
+    if config.pages.tls is not None:
+        for problem in context_problems(config.pages.tls, is_server=True):
+            yield _fault_of_pages(config, problem)
+
+
+def _fault(config: NodeConfig, listener: str, error: QuorateError) -> ConfigError:
+    """The error about a store or the mapping rules, with the listener that it is about."""
+    where = config.source or None
+    if isinstance(error, StoreError):
+        prefix = listener_prefix(listener)
+        why = f"Listener {listener}: {error} (also with the prefix {prefix})"
+        return ConfigError(why, key=error.key, where=where)
+    why = f"Listener {listener}: {MAPPING_RULES}: {error}"
+    return ConfigError(why, key=MAPPING_RULES, where=where)
+
+
+def _fault_of_pages(config: NodeConfig, error: StoreError) -> ConfigError:
+    key = METRICS_PREFIX + error.key
+    return ConfigError(
+        f"The HTTP listener: {error} (or {key})", key=key, where=config.source or None
+    )
+
+
 def _open_key_store(values: Mapping[str, str], listener: str) -> Iterator[str]:
     """A warning of a key store that others can read; `read_settings` warns of the file's own keys."""
     path = values.get(KEY_STORE, "")
     return open_secrets({}, {listener_prefix(listener) + KEY_STORE: path}, "")
 
 
-def _pages(config: NodeConfig) -> PageSecurity:
+def page_security(config: NodeConfig) -> PageSecurity:
+    """Who may read the pages of the HTTP listener. Raises ConfigError."""
     try:
         return PageSecurity(config.pages)
     except StoreError as error:
-        key = METRICS_PREFIX + error.key
-        raise ConfigError(
-            f"The HTTP listener: {error} (or {key})", key=key, where=config.source or None
-        ) from None
+        raise _fault_of_pages(config, error) from None
     except CredentialsError as error:
         raise ConfigError(str(error), key=CREDENTIALS_FILE, where=config.source or None) from None

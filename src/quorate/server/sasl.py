@@ -8,11 +8,12 @@ hold it. So a flood of logins delays other logins, not the quorum.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Final
 
+from quorate.base.errors import QuorateError
 from quorate.config.node_config import NodeConfig
 from quorate.config.sasl_settings import JaasValue, ListenerSasl
 from quorate.node.apis import API_TABLE
@@ -195,13 +196,31 @@ def peer_login(config: NodeConfig) -> Login | None:
 
 def check_sasl(config: NodeConfig) -> None:
     """Raise JaasError for a JAAS text that cannot be used."""
+    for _, problem in sasl_problems(config):
+        raise problem
+
+
+def sasl_problems(config: NodeConfig) -> Iterator[tuple[str, QuorateError]]:
+    """Every JAAS text that cannot be used: its key, and the JaasError. A missing one is left out."""
     for listener in config.sasl.listeners.values():
-        for mechanism in listener.mechanisms:
-            jaas = _text(listener.jaas[mechanism])
-            module = parse_jaas(jaas, mechanism)
-            if mechanism == "OAUTHBEARER" and listener.unsecured_tokens:
-                unsecured_rules(jaas, module.options, TokenRules())
-    peer_login(config)
+        for mechanism in filter(listener.jaas.__contains__, listener.mechanisms):
+            try:
+                _check_login(listener, mechanism)
+            except QuorateError as problem:
+                yield listener.jaas[mechanism].key, problem
+    own = config.sasl.listeners.get(config.controller_listener_names[0].upper())
+    if own is not None and config.sasl.controller_mechanism in own.jaas:
+        try:
+            peer_login(config)
+        except QuorateError as problem:
+            yield own.jaas[config.sasl.controller_mechanism].key, problem
+
+
+def _check_login(listener: ListenerSasl, mechanism: str) -> None:
+    jaas = _text(listener.jaas[mechanism])
+    module = parse_jaas(jaas, mechanism)
+    if mechanism == "OAUTHBEARER" and listener.unsecured_tokens:
+        unsecured_rules(jaas, module.options, TokenRules())
 
 
 def _text(value: JaasValue) -> JaasText:

@@ -36,11 +36,12 @@ def check(config_path: str, as_json: bool) -> int:
 
     The rules are those of server-start. The whole log is read, also beside a running controller.
     """
-    from quorate.config.properties_file import read_settings
+    from quorate.config.collecting import CollectingSettings
+    from quorate.config.properties_file import read_as
     from quorate.config.settings import ConfigError
 
     try:
-        settings = read_settings(config_path)
+        settings = read_as(CollectingSettings, config_path)
     except ConfigError as error:
         click.echo(str(error), err=True)
         return _UNREADABLE

@@ -10,8 +10,9 @@ import re
 import secrets
 import ssl
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from cryptography import x509
@@ -64,16 +65,9 @@ def server_context(values: Mapping[str, str], stores: Stores | None = None) -> T
     """The context of a listener. Raises StoreError. stores: what `values` name, where that is read."""
     entry = read_key(values) if stores is None else stores.entry
     if entry is None:
-        raise TlsError(
-            "ssl.keystore.location",
-            "a listener with TLS needs a certificate: set this key, or ssl.keystore.key and "
-            "ssl.keystore.certificate.chain",
-        )
+        raise _no_certificate()
     context = TlsContext(ssl.PROTOCOL_TLS_SERVER)
-    wanted = (values.get("ssl.client.auth") or "none").lower()
-    if wanted not in _CLIENT_AUTH:
-        raise TlsError("ssl.client.auth", f"{wanted!r} is not one of {', '.join(_CLIENT_AUTH)}")
-    context.verify_mode = _CLIENT_AUTH[wanted]
+    _set_client_auth(context, values)
     _set_up(context, values, entry, stores)
     return context
 
@@ -81,6 +75,59 @@ def server_context(values: Mapping[str, str], stores: Stores | None = None) -> T
 def client_context(values: Mapping[str, str], stores: Stores | None = None) -> TlsContext:
     """The context of outgoing connections, as `server_context`. Raises StoreError."""
     context = TlsContext(ssl.PROTOCOL_TLS_CLIENT)
+    _set_host_check(context, values)
+    entry = read_key(values) if stores is None else stores.entry
+    _set_up(context, values, entry, stores)
+    return context
+
+
+def context_problems(values: Mapping[str, str], *, is_server: bool) -> Iterator[StoreError]:
+    """What `server_context` or `client_context` would raise, one after the other."""
+    context = TlsContext(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)
+
+    def read_own() -> None:
+        if read_key(values) is None and is_server:
+            raise _no_certificate()
+
+    def set_up_versions() -> None:
+        _set_versions(context, values)
+        _set_suites(context, values)
+
+    def read_trusted() -> None:
+        if context.verify_mode != ssl.CERT_NONE:
+            read_trust(values)
+
+    set_up_peer = _set_client_auth if is_server else _set_host_check
+    steps: tuple[Callable[[], None], ...] = (
+        read_own,
+        partial(set_up_peer, context, values),
+        *(partial(_check_fixed, values, key) for key in _FIXED),
+        set_up_versions,
+        read_trusted,
+    )
+    for step in steps:
+        try:
+            step()
+        except StoreError as error:
+            yield error
+
+
+def _no_certificate() -> TlsError:
+    return TlsError(
+        "ssl.keystore.location",
+        "a listener with TLS needs a certificate: set this key, or ssl.keystore.key and "
+        "ssl.keystore.certificate.chain",
+    )
+
+
+def _set_client_auth(context: ssl.SSLContext, values: Mapping[str, str]) -> None:
+    wanted = (values.get("ssl.client.auth") or "none").lower()
+    if wanted not in _CLIENT_AUTH:
+        raise TlsError("ssl.client.auth", f"{wanted!r} is not one of {', '.join(_CLIENT_AUTH)}")
+    context.verify_mode = _CLIENT_AUTH[wanted]
+
+
+def _set_host_check(context: ssl.SSLContext, values: Mapping[str, str]) -> None:
     algorithm = values.get("ssl.endpoint.identification.algorithm", "https")
     if algorithm.lower() not in ("", "https"):
         raise TlsError(
@@ -88,9 +135,14 @@ def client_context(values: Mapping[str, str], stores: Stores | None = None) -> T
             f"{algorithm!r} is not supported: use https, or nothing to check no host names",
         )
     context.check_hostname = bool(algorithm)
-    entry = read_key(values) if stores is None else stores.entry
-    _set_up(context, values, entry, stores)
-    return context
+
+
+def _check_fixed(values: Mapping[str, str], key: str) -> None:
+    if values.get(key, "") not in _FIXED[key]:
+        raise TlsError(
+            key,
+            f"{values[key]!r} names a part of Java, which has no equal here: remove the key",
+        )
 
 
 def _set_up(
@@ -99,12 +151,8 @@ def _set_up(
     entry: KeyEntry | None,
     stores: Stores | None,
 ) -> None:
-    for key, allowed in _FIXED.items():
-        if values.get(key, "") not in allowed:
-            raise TlsError(
-                key,
-                f"{values[key]!r} names a part of Java, which has no equal here: remove the key",
-            )
+    for key in _FIXED:
+        _check_fixed(values, key)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     # Java trusts what is in the store, also where that is not a root.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
