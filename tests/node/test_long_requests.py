@@ -188,3 +188,13 @@ def test_a_request_that_cannot_be_read_so_far_has_no_response():
     for data in (b"\xff" * 100, struct.pack(">h", 30_000), struct.pack(">h", 1) + b"a\xff"):
         with pytest.raises(WireError):
             long_request_response(struct.pack(">hhi", 19, 7, 7) + data, TOO_LONG)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.forwardable], ids=lambda row: row.name)
+def test_an_envelope_around_a_long_request_of_no_version_is_refused(row):
+    """It stopped the active controller: the response could not be encoded."""
+    api = APIS[row.key]
+    for version in (-1, api.min_version - 1, api.max_version + 1, 32_767):
+        start = struct.pack(">hhi", row.key, version, 7) + bytes(REFUSED_BYTES)
+        answer = envelope_of_long_request(start, TOO_LONG)
+        assert answer.error_code == E.UNSUPPORTED_VERSION and answer.response_data is None

@@ -65,9 +65,13 @@ def envelope_of_long_request(start: bytes, size: int, text: str = "") -> Envelop
     try:
         if size_refusal(start, size) is not None:
             text = _text_of(start, size)
-        row = API_TABLE.get(peek_header(start).api_key)
+        begin = peek_header(start)
+        row = API_TABLE.get(begin.api_key)
         if row is None or not row.forwardable:
             return invalid
+        api = APIS[begin.api_key]
+        if not api.min_version <= begin.version <= api.max_version:
+            return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
         return EnvelopeResponse(response_data=_refused(start, text)[_LENGTH:])
     except WireError:
         return invalid  # UNSUPPORTED_VERSION would close the client's connection
