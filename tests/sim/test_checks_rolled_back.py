@@ -104,6 +104,23 @@ def test_what_one_node_still_holds_is_reported() -> None:
     scene.ends()
 
 
+def test_what_a_leader_without_its_majority_has_appended_is_not_committed() -> None:
+    scene = Scene()
+    scene.nodes[3] = Node(3, b"abXY", 2)  # 1 and 2 have committed "cd" there
+    scene.loses()
+    scene.ends()
+
+
+def test_a_second_leader_of_the_same_epoch_is_a_report() -> None:
+    scene = Scene()
+    scene.loses()
+    scene.says(
+        3,
+        "epoch 2: leader is 2, a message names 1 at a:1: ignored. It leads another quorum of this cluster id",
+    )
+    scene.ends()
+
+
 def test_a_survivor_that_is_down_is_not_asked() -> None:
     scene = Scene()
     scene.loses()

@@ -22,6 +22,7 @@ _REPORTS: Final = (
     "below what is committed",
     "an older copy of its directory was restored",
     "run on copies of the directory",
+    "leads another quorum of this cluster id",
 )
 _ALL: Final = 1 << 40
 
@@ -51,11 +52,11 @@ class RolledBackCheck(Observer):
 
     def rolled_back(self, nodes: Collection[int]) -> None:
         running = [node for node in self._world.nodes.values() if node.replica is not None]
-        committed = max(node.core.high_watermark for node in running)
+        newest = max(running, key=lambda node: node.core.high_watermark)
         self._reports = {node_id: [] for node_id in self._world.nodes}
         for node in running:
             if node.id not in nodes:
-                known, held = _log_to(node, node.core.high_watermark), _log_to(node, committed)
+                known, held = _log_to(node, node.core.high_watermark), _shared(node, newest)
                 self._survivors[node.id] = _Survivor(node.incarnation, known, held)
 
     def stepped(self, process: SimulatedNode, happened: Sequence[Input], effects: Effects) -> None:
@@ -86,6 +87,21 @@ class RolledBackCheck(Observer):
             raise ViolationError(LOSS, f"node {node.id} dropped committed records without a word")
         if is_lost and not any(self._reports.values()):
             raise ViolationError(LOSS, f"node {node.id} holds committed records that are lost")
+
+
+def _shared(node: SimulatedNode, newest: SimulatedNode) -> bytes:
+    """What its log has of that which `newest` knows to be committed.
+
+    A former leader that is cut off has other batches at the same offsets.
+    """
+    low, high = 0, newest.core.high_watermark
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _log_to(node, middle) == _log_to(newest, middle):
+            low = middle
+        else:
+            high = middle - 1
+    return _log_to(node, low)
 
 
 def _log_to(node: SimulatedNode, end: int) -> bytes:
