@@ -405,3 +405,17 @@ def test_a_standby_refuses_the_envelope_itself():
     effects = world.nodes[node_id].running.step([call_of(begun(enclosed(data)))], world.now)
     [(_, frame)] = effects.answers
     assert answer_in(frame) == (E.NOT_CONTROLLER, None)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        m.CreateAclsRequest(creations=[m.CreateAclsRequest.AclCreation(resource_name="x")] * 20),
+        m.DeleteAclsRequest(filters=[m.DeleteAclsRequest.DeleteAclsFilter()] * 20),
+    ],
+    ids=["create", "delete"],
+)
+def test_a_response_that_repeats_one_result_has_the_message_too(message):
+    found = list(errors(refused(message)))
+    text = text_of(APIS[message.schema.key].name)
+    assert len(found) > 5 and all(said == text for _, said in found)

@@ -160,6 +160,9 @@ def _say(errors: list[Any], text: str) -> None:
 
     Beside all of them it would take long.
     """
-    for index, struct in enumerate(errors):
+    for struct in errors:
         if hasattr(struct, "error_message"):
-            struct.error_message = text if index < _MESSAGES else None
+            struct.error_message = None
+    for struct in errors[:_MESSAGES]:  # CreateAcls and DeleteAcls repeat one struct
+        if hasattr(struct, "error_message"):
+            struct.error_message = text
