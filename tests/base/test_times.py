@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from quorate.base.times import parse_time
+from quorate.base.times import parse_time, parse_time_in_utc
 
 SAME = [
     "2026-11-21 06:14:00 Europe/Berlin",
@@ -65,3 +65,23 @@ def test_a_time_is_in_the_zone_that_it_names(text, time):
 def test_what_is_no_time_is_refused(text):
     with pytest.raises(ValueError):
         parse_time(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "9999-12-31 23:59:59 -18:00",
+        "0001-01-01 00:00:00 +18:00",
+        "0001-01-01T00:00:00+18:00",
+        "0001-01-01 00:00:00 Europe/Berlin",
+    ],
+)
+def test_a_time_that_utc_cannot_hold_is_refused(text):
+    with pytest.raises(ValueError, match="before the year 1 or after 9999 in UTC"):
+        parse_time(text)
+
+
+def test_a_time_without_a_zone_may_be_taken_for_utc():
+    noon = datetime(2026, 11, 26, 12, tzinfo=UTC)
+    for text in ("2026-11-26 12:00", "2026-11-26T12:00:00Z", "2026-11-26 13:00:00 Europe/Berlin"):
+        assert parse_time_in_utc(text) == noon

@@ -91,10 +91,26 @@ def parse_time(text: str) -> datetime:
     found = _TIME.fullmatch(text)
     if found is None:
         time = datetime.fromisoformat(text)
-        return time.astimezone(UTC) if time.tzinfo else time
-    year, month, day = (int(found[part] or 1) for part in ("year", "month", "day"))
-    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
-    micros = int((found["fraction"] or "")[:6].ljust(6, "0"))
-    time = datetime(year, month, day, hour, minute, second, micros)
-    zone = (found["zone"] or "").strip()
-    return time.replace(tzinfo=zone_named(zone)).astimezone(UTC) if zone else time
+    else:
+        year, month, day = (int(found[part] or 1) for part in ("year", "month", "day"))
+        hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
+        micros = int((found["fraction"] or "")[:6].ljust(6, "0"))
+        time = datetime(year, month, day, hour, minute, second, micros)
+        zone = (found["zone"] or "").strip()
+        if zone:
+            time = time.replace(tzinfo=zone_named(zone))
+    if time.tzinfo is None:
+        return time
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{text} is before the year 1 or after 9999 in UTC") from None
+
+
+def parse_time_in_utc(text: str) -> datetime:
+    """The time that a text names, in UTC, which also counts where it names no zone.
+
+    Raises ValueError, as `parse_time`.
+    """
+    time = parse_time(text)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -19,7 +19,7 @@ import click
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
-from quorate.base.times import parse_time
+from quorate.base.times import parse_time_in_utc
 from quorate.cli.columns import cell, fold
 from quorate.cli.tools.page_access import PageAccess, PageAccessError
 from quorate.config.host_port import parse_host_port
@@ -234,8 +234,7 @@ def since_text(text: str) -> str:
         if ago is not None:
             time = datetime.now(UTC) - timedelta(**{units[ago[2]]: int(ago[1])})
         else:
-            time = parse_time(text)
-        time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+            time = parse_time_in_utc(text)
     except (ValueError, OverflowError):
         raise EventsError(
             f"--since: '{text}' is neither a time such as 2026-11-26T12:00:00Z nor a duration such as "

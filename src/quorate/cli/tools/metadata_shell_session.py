@@ -6,14 +6,13 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from quorate.base.errors import QuorateError
 from quorate.base.garbage import without_collections
-from quorate.base.times import parse_time
+from quorate.base.times import parse_time_in_utc
 from quorate.shell.commands import ShellState, complete, reads_tree, run
 from quorate.shell.globs import absolute, matches
 from quorate.shell.image_tree import MetadataView, root
@@ -104,13 +103,13 @@ def until_of(at_offset: int | None, at_time: str | None) -> Until:
 
 def _time_ms(text: str, name: str) -> int:
     try:
-        time = parse_time(text)
+        time = parse_time_in_utc(text)
     except ValueError:
         raise click.UsageError(
             f"{name}: '{text}' is not a time such as 2026-11-26T12:00:00Z or "
             "'2026-11-26 12:00:00 Europe/Berlin'"
         ) from None
-    return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
+    return int(time.timestamp() * 1000)
 
 
 def _point(text: str) -> Until:
