@@ -5,6 +5,7 @@ from immutables import Map
 
 from conformance.marker import kafka_scenario
 from controller.cluster import Cluster, yield_all
+from counted import Counted
 from narrow import as_any
 from quorate.base.errors import ErrorCode
 from quorate.controller.acls import CREATE_ACLS, DELETE_ACLS, describe_acls
@@ -56,18 +57,6 @@ def test_an_entry_is_created_once(cluster):
     assert create(cluster, acl(), acl(), acl(operation=4)) == [OK, OK, OK]
     assert len(cluster.image.acls) == 2
     assert create(cluster, acl()) == [OK] and cluster.records == []
-
-
-class Counted(str):
-    """A text that counts its comparisons."""
-
-    compared = 0
-
-    def __eq__(self, other):
-        Counted.compared += 1
-        return str.__eq__(self, other)
-
-    __hash__ = str.__hash__
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from counted import Counted
 from quorate.metadata.acl_index import CROWDED
 from quorate.metadata.security import acl_of
 from quorate.security.acl import AclOperation as Op
@@ -24,18 +25,6 @@ from quorate.security.authorizer import (
     decide,
 )
 from security.test_authorizer import ALICE, NO_DEFAULT, entry, image
-
-
-class Counted(str):
-    """A text that counts its comparisons."""
-
-    compared = 0
-
-    def __eq__(self, other):
-        Counted.compared += 1
-        return str.__eq__(self, other)
-
-    __hash__ = str.__hash__
 
 
 @pytest.mark.parametrize("field", ["principal", "host"])
