@@ -178,8 +178,15 @@ def _check_no_join(config: NodeConfig, settings: Settings) -> None:
 
 
 _OF_CONTROLLER: Final[tuple[_Rule, ...]] = (
-    *(_check_count, _check_between, _check_own_vote, _check_any_listener, _check_all_listeners),
+    _check_count,
+    _check_between,
+    _check_own_vote,
+    _check_any_listener,
+    _check_all_listeners,
 )
 _OF_BROKER: Final[tuple[_Rule, ...]] = (
-    *(_check_no_vote, _check_no_controller, _check_protocols, _check_no_join),
+    _check_no_vote,
+    _check_no_controller,
+    _check_protocols,
+    _check_no_join,
 )
