@@ -130,7 +130,10 @@ def test_a_process_refuses_as_this_one_does(key, text, tmp_path):
 
 
 def longest_pause(work):
-    """How long this thread waits at most while another one works, in s."""
+    """How long this thread waits at most while another one works, in s.
+
+    Each short sleep gives the interpreter lock away, and asks for it again as an event loop does.
+    """
     thread = threading.Thread(target=work)
     longest, last = 0.0, time.perf_counter()
     thread.start()
