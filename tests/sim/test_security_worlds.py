@@ -22,7 +22,7 @@ FOUND = (
             "acl-twice",
             "an entry that is there already gets another id",
             acls.CREATE_ACLS.decide,
-            replace("_is_known(image, acl)", "False"),
+            replace("yield from _is_known(image, acl, known)", "False"),
         ),
     ),
     (
@@ -32,7 +32,7 @@ FOUND = (
             "acl-not-removed",
             "entries are reported as removed, and no record removes them",
             acls.DELETE_ACLS.decide,
-            drop("removed.update(_)"),
+            replace("in_order(removed)", "in_order(())"),
         ),
     ),
     (
@@ -42,7 +42,7 @@ FOUND = (
             "acl-stays-in-index",
             "an authorizer still finds an entry that is removed",
             replayed.remove_acl,
-            replace("_without(image, record.id, acl)", "image"),
+            replace("without_entry(image, record.id, acl)", "image"),
         ),
     ),
     (
